@@ -1,7 +1,9 @@
 // pagoda serve: the OpenAI API over one model.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -248,9 +250,14 @@ void warn_of_open_door(const std::string& host) {
 
 // What runs may end, for a while; then nothing runs any more.
 void let_end(const ServeOptions& options, server::Server& server, engine::Engine& engine) {
+  using std::chrono::nanoseconds;
+  const auto timeout = std::chrono::duration_cast<nanoseconds>(
+      std::chrono::duration<double>(options.shutdown_timeout_s));
+  const auto begin = std::chrono::steady_clock::now();
   server.drain();
-  const auto timeout = std::chrono::duration<double>(options.shutdown_timeout_s);
-  engine.drain(std::chrono::duration_cast<std::chrono::nanoseconds>(timeout));
+  server.wait_for_bodies(timeout);
+  const nanoseconds waited = std::chrono::steady_clock::now() - begin;
+  engine.drain(std::max(nanoseconds(0), timeout - waited));
   server.stop();
 }
 

@@ -92,6 +92,8 @@ ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
   return out_of_memory(budget, needed, {"this body needs", 413, "out_of_body_memory"});
 }
 
+ApiError server_stops() { return {503, "the server is stopping", {}, "draining"}; }
+
 ApiStyle style_of(std::string_view path) {
   if (path == "/v1/messages" || path.starts_with("/v1/messages/")) return ApiStyle::kAnthropic;
   return path.starts_with("/api/") ? ApiStyle::kOllama : ApiStyle::kOpenAi;

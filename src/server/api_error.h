@@ -49,6 +49,9 @@ ApiError api_error(const Error& error);
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 
+// The error of a request that comes, or is still being read, when the server stops.
+ApiError server_stops();
+
 // The API whose errors a client expects.
 enum class ApiStyle : std::uint8_t { kOpenAi, kAnthropic, kOllama };
 

@@ -208,7 +208,7 @@ awaitable<Connection::Produced> Connection::produce(Incoming& incoming, Completi
     const bool stopping = state_.phase() == Phase::kStopping;
     std::string bytes = completion.take();
     if (stopping) {
-      bytes += completion.abort(ApiError(503, "the server is stopping", {}, "draining"));
+      bytes += completion.abort(server_stops());
     }
     if (!woken && completion.streams() && bytes.empty()) bytes = completion.keep_alive();
     if (bytes.empty()) continue;
@@ -236,7 +236,7 @@ awaitable<DeferredReply::Make> Connection::await_reply(DeferredReply& deferred) 
     DeferredReply::Make make = deferred.take();
     if (make) co_return make;
     if (state_.phase() == Phase::kStopping) {
-      co_return [] { return error_reply(ApiError(503, "the server is stopping", {}, "draining")); };
+      co_return [] { return error_reply(server_stops()); };
     }
     co_await wait_for_wake();
   }

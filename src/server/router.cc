@@ -58,7 +58,7 @@ bool is_json_type(std::string_view type) {
 // On a connection's thread bodies are small and at most one per thread is parsed: they are not
 // counted, so that small requests are read however much memory others hold.
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
-  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr);
+  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr, &state.stops());
 }
 
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
@@ -96,7 +96,7 @@ void require_ready(const ServerState& state) {
       return;
     case Phase::kDraining:
     case Phase::kStopping:
-      throw ApiError(503, "the server is stopping", {}, "draining");
+      throw server_stops();
   }
 }
 

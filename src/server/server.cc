@@ -357,6 +357,10 @@ void Server::open(const ServedModel& model) { state_->shared.open(model); }
 
 void Server::drain() { state_->shared.advance(Phase::kDraining); }
 
+void Server::wait_for_bodies(std::chrono::nanoseconds timeout) {
+  state_->shared.workers().wait_idle(timeout);
+}
+
 void Server::stop() {
   if (state_->threads.empty()) return;
   state_->shared.advance(Phase::kStopping);

@@ -5,6 +5,7 @@
 // connections.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ class Server {
   void open(const ServedModel& model);
   // Lets running requests end and answers 503 to new ones.
   void drain();
+  // After drain(): waits until the bodies that had come are read and their requests have begun, for
+  // as long at most.
+  void wait_for_bodies(std::chrono::nanoseconds timeout);
   // Aborts running requests and closes all connections. No request is touched afterwards.
   void stop();
 

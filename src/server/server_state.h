@@ -72,7 +72,12 @@ class ServerState {
     model_ = &model;
     phase_.store(Phase::kReady, std::memory_order_release);
   }
-  void advance(Phase phase) { phase_.store(phase, std::memory_order_release); }
+  void advance(Phase phase) {
+    phase_.store(phase, std::memory_order_release);
+    if (phase == Phase::kStopping) stops_.store(true, std::memory_order_relaxed);
+  }
+  // True from kStopping on: requests that are being read on a text worker end there.
+  const std::atomic<bool>& stops() const { return stops_; }
 
  private:
   std::string version_;
@@ -90,6 +95,7 @@ class ServerState {
                                      option_name_("max_request_memory_bytes", {})};
   const ServedModel* model_ = nullptr;  // written before the phase that lets others read it
   std::atomic<Phase> phase_{Phase::kLoading};
+  std::atomic<bool> stops_{false};
 };
 
 }  // namespace pagoda::server

@@ -7,8 +7,9 @@ namespace pagoda::text {
 
 class MemoryAccount {
  public:
-  // Call this before allocating; returns false when that many bytes are not left. Taken bytes stay
-  // taken for as long as the account counts them.
+  // Call this before allocating; returns false when that many bytes are not left, or when nobody
+  // wants the result any more. Taken bytes stay taken for as long as the account counts them. Long
+  // work that allocates nothing asks for 0 bytes now and then.
   virtual bool take(std::uint64_t bytes) = 0;
 
  protected:
@@ -28,6 +29,8 @@ class CountedBytes {
     taken_ += more;
     return true;
   }
+  // Returns whether the account still gives anything.
+  bool is_open() const { return account_ == nullptr || account_->take(0); }
 
  private:
   static constexpr std::uint64_t kStepBytes = 4 << 10;

@@ -63,7 +63,8 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
 }
 
 // Reads a text, token ids, or a batch of either.
-void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
+void read_prompts(const Fields& fields, const ServedModel& model, ReadingMemory& reading,
+                  CompletionRequest& request) {
   const bool special = fields.boolean("add_special_tokens").value_or(true);
   const Json& prompt = fields.require("prompt");
   const std::string path = fields.path_of("prompt");
@@ -72,6 +73,7 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
   RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
   memory.add_constraint();
   const auto read_one = [&](const Json& one, const std::string& one_path) {
+    if (!reading.take(0)) throw reading.refusal();
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
       request.prompts.push_back(text_prompt(text, one_path, special, request.output.echo, model));
@@ -132,7 +134,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields, request.output);
   check_choices(request, model);
-  read_prompts(fields, model, request);
+  read_prompts(fields, model, terms.memory, request);
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {

@@ -12,6 +12,9 @@ void Heap::step(std::uint64_t count) {
     fail_limit(fmt::format("rendering takes more than {} steps", limits_.steps));
   }
   steps_ += count;
+  if (steps_ < asks_at_) return;
+  asks_at_ = steps_ + kStepsUnasked;
+  if (!memory_.is_open()) fail_exhausted("there is no memory for what rendering makes");
 }
 
 void Heap::reserve(std::size_t bytes) {

@@ -24,8 +24,12 @@ struct RenderLimits {
   std::uint64_t steps = 10'000'000;  // expressions evaluated, items made, bytes read
   std::size_t bytes = 256U << 20;    // everything that is made; nothing is freed before the end
   std::size_t output_bytes = 64U << 20;
-  MemoryAccount* account = nullptr;  // counts what is made; kExhausted when it has no more
+  // Counts what is made, and is asked for 0 bytes every kStepsUnasked steps; kExhausted when it has
+  // no more.
+  MemoryAccount* account = nullptr;
 };
+
+inline constexpr std::uint64_t kStepsUnasked = 1 << 16;
 
 class Heap {
  public:
@@ -84,6 +88,7 @@ class Heap {
   RenderLimits limits_;
   std::uint32_t depth_ = 0;
   std::uint64_t steps_ = 0;
+  std::uint64_t asks_at_ = kStepsUnasked;  // the step at which the account is asked
   std::size_t bytes_ = 0;
   CountedBytes memory_;
   std::deque<OriginText> texts_;

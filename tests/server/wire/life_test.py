@@ -82,6 +82,27 @@ class Life(unittest.TestCase):
             self.assertIn(b"data: [DONE]", text)
             self.assertEqual(server.wait(), 0)
 
+    def test_a_body_that_is_being_read_is_read_no_further(self):
+        # A million parts take seconds to read, on one of the threads of --threads-text.
+        part = b'{"type":"text","text":"x"}'
+        body = b'{"max_tokens":1,"messages":[],"system":[' + b",".join([part] * 1_000_000) + b"]}"
+        with served.Served(served.STORIES, "-t", "1", "--shutdown-timeout", "0.1") as server:
+            with server.socket(60) as raw:
+                raw.sendall(
+                    b"POST /v1/messages/count_tokens HTTP/1.1\r\nHost: localhost\r\n"
+                    b"Content-Type: application/json\r\n"
+                    + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+                )
+                before = cpu_seconds(server.process.pid)
+                served.wait_until(lambda: cpu_seconds(server.process.pid) > before + 0.2)
+                server.signal()
+                text = b""
+                while piece := raw.recv(65536):
+                    text += piece
+            self.assertIn(b" 503 ", text.split(b"\r\n")[0])
+            self.assertIn(b"the server is stopping", text)
+            self.assertEqual(server.wait(), 0)
+
     def test_a_second_signal_ends_it_at_once(self):
         with served.Served(served.STORIES, "-t", "1") as server:
             raw = server.socket()

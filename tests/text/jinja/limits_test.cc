@@ -36,6 +36,28 @@ TEST(JinjaLimits, LoopsEnd) {
   expect_limit("{{ [1] * 99999999999 }}", "steps");
 }
 
+// An account that gives bytes as long as it was asked no more than so often.
+class PatientAccount final : public MemoryAccount {
+ public:
+  explicit PatientAccount(int asks) : asks_(asks) {}
+  bool take(std::uint64_t /*bytes*/) override { return asks_-- > 0; }
+
+ private:
+  int asks_;
+};
+
+// A loop that makes nothing still asks whether anybody wants its result.
+TEST(JinjaLimits, WorkThatMakesNothingEndsWithTheAccount) {
+  const std::string loops =
+      "{% set l = range(999) %}{% for a in l %}{% for b in l %}" + std::string(kDone);
+  PatientAccount patient(1'000'000);
+  EXPECT_TRUE(render(loops, JsonInput::object(), {.account = &patient}).ok());
+  PatientAccount asked(40);
+  const auto text = render(loops, JsonInput::object(), {.account = &asked});
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.error().code, ErrorCode::kExhausted) << text.error().message;
+}
+
 TEST(JinjaLimits, OutputEnds) {
   expect_limit(std::string(kMany) + "{{ 'x' * 100000 }}" + std::string(kDone), "bytes");
   const std::string page(1000, 'x');
