@@ -18,7 +18,8 @@ struct HttpRequest {
   std::string content_type = {};
   std::string accept = {};
   std::string body = {};
-  std::string authorization = {};        // "Bearer KEY", also of X-Api-Key: KEY
+  bool announces_body = false;     // the header says that a body follows, perhaps an empty one
+  std::string authorization = {};  // "Bearer KEY", also of X-Api-Key: KEY
   std::optional<std::string> host = {};  // the Host header, or the authority of an absolute URL
   std::string origin = {};               // the Origin header of a browser's request
   std::string id = {};                   // X-Request-Id, the client's or a fresh one

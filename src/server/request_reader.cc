@@ -233,7 +233,8 @@ void RequestReader::read_head() {
   if (expectations_of(message).others) {
     return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }
-  state_ = parser_->is_done() ? State::kDone : State::kBody;
+  request_.announces_body = !parser_->is_done();
+  state_ = request_.announces_body ? State::kBody : State::kDone;
 }
 
 std::size_t RequestReader::put_body(std::string_view bytes) {

@@ -406,9 +406,14 @@ HttpReply method_not_allowed(const HttpRequest& request, const Endpoint& endpoin
 Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
   check_host(request, state);
   check_origin(request, state);
-  if (is_preflight(request)) return preflight_reply();
+  // As refuse_early() says where the body comes after the header.
+  if (is_preflight(request)) {
+    if (request.announces_body) throw takes_no_body(request.path);
+    return preflight_reply();
+  }
   const Endpoint& endpoint = admit(request, state);
   if (!takes_method(endpoint, request.method)) return method_not_allowed(request, endpoint);
+  if (request.announces_body && endpoint.method != "POST") throw takes_no_body(request.path);
   if (!endpoint.always) require_ready(state);
   if (!request.body.empty() && !is_json_type(request.content_type)) {
     throw ApiError(

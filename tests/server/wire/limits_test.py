@@ -82,6 +82,27 @@ class Limits(unittest.TestCase):
         chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
         self.assertIn(" 413 ", head(self.server.raw(chunked + chunk * 32)))
 
+    def test_a_body_where_none_is_taken_is_413_however_it_arrives(self):
+        lengths = {b"Content-Length: 5\r\n": b"hello",
+                   b"Transfer-Encoding: chunked\r\n": b"0\r\n\r\n"}
+        for kind in (b"", b"Content-Type: application/json\r\n"):
+            for length, body in lengths.items():
+                sent = (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + kind
+                        + length + b"\r\n")
+                for pause in (0, 0.2):
+                    with self.server.socket() as raw:
+                        if pause:
+                            raw.sendall(sent)
+                            time.sleep(pause)
+                            raw.sendall(body)
+                        else:
+                            raw.sendall(sent + body)
+                        answer = b""
+                        while piece := raw.recv(65536):
+                            answer += piece
+                    self.assertIn(" 413 ", head(answer), (kind, length, pause))
+                    self.assertEqual(error(answer)["code"], "no_body_expected")
+
     def test_what_is_no_http_is_400(self):
         for sent in (b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20,
                      b"GET / HTTP/9.9\r\n\r\n",
