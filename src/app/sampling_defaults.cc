@@ -108,6 +108,18 @@ void read_field(const gguf::Metadata& metadata, const FieldRow& row, SamplingDef
   }
 }
 
+// llama.cpp's penalties are over the last tokens of a sequence, ours over all: 0 is none, -1 all.
+void read_penalty_span(const gguf::Metadata& metadata, SamplingDefaults& defaults) {
+  const std::string key = fmt::format("{}penalty_last_n", kPrefix);
+  const std::optional<double> span = number_at(metadata, key, defaults.warnings);
+  std::optional<double>& penalty = defaults.fields.repetition_penalty;
+  if (!span || !penalty || *penalty == 1 || *span < 0) return;
+  if (*span == 0) return penalty.reset();
+  defaults.warnings.push_back(
+      fmt::format("{}: {} is {}, but repetition_penalty is over all tokens of a sequence",
+                  metadata.source(), key, *span));
+}
+
 Error bad_override(std::string_view what) {
   return {ErrorCode::kInvalidArgument, fmt::format("`override_generation_config`: {}", what)};
 }
@@ -183,10 +195,7 @@ engine::SamplingParams SamplingDefaults::params(const engine::SamplingParams& ot
 SamplingDefaults file_sampling(const gguf::Metadata& metadata) {
   SamplingDefaults defaults;
   for (const FieldRow& row : kFields) read_field(metadata, row, defaults);
-  const std::string last_n = fmt::format("{}penalty_last_n", kPrefix);
-  if (metadata.contains(last_n) && number_at(metadata, last_n, defaults.warnings) == 0) {
-    defaults.fields.repetition_penalty.reset();  // a penalty over no token
-  }
+  read_penalty_span(metadata, defaults);
   for (const std::string_view name : kOtherSamplers) {
     const std::string key = fmt::format("{}{}", kPrefix, name);
     if (number_at(metadata, key, defaults.warnings).value_or(0) == 0) continue;

@@ -73,6 +73,15 @@ std::uint64_t ServedSource::trained_context() const {
   return random_ ? random_->config().context : loaded_->config().context;
 }
 
+std::string ServedSource::context_choice() const {
+  const model::Config& config = random_ ? random_->config() : loaded_->config();
+  const model::RopeConfig& rope = config.ropes.front();
+  if (rope.scaling != model::RopeScaling::kLongRope) return {};
+  return fmt::format("longrope's {} factors, for {} {} tokens",
+                     rope.has_long_factors ? "long" : "short",
+                     rope.has_long_factors ? "more than" : "up to", rope.original_context);
+}
+
 std::vector<std::string> ServedSource::names() const {
   if (random_) return {model_};
   if (name_.empty()) {

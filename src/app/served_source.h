@@ -31,6 +31,8 @@ class ServedSource {
   std::vector<gguf::OpenedPart> parts() const;
   // Tokens of context that the model was trained on.
   std::uint64_t trained_context() const;
+  // What the served context chose of the model, for people: which factors of longrope; or nothing.
+  std::string context_choice() const;
   // The names that requests may give, when none was given: that of a model found by its name, else
   // the file's.
   std::vector<std::string> names() const;

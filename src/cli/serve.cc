@@ -213,19 +213,22 @@ std::vector<std::string> tier_names(const engine::Engine& engine) {
   return names;
 }
 
-void print_greeting(const std::string& address, const server::ServedModel& model,
-                    const engine::Backend& backend, const app::SamplingDefaults& sampling,
-                    bool has_keys, const app::TierSet* tier_set) {
+void print_greeting(const server::Server& server, const server::ServedModel& model,
+                    const app::ServedSource& source, const engine::Backend& backend,
+                    const app::SamplingDefaults& sampling, bool has_keys,
+                    const app::TierSet* tier_set) {
   if (backend.context_asked()) {
     print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
                     "more with --kv-cache-memory-bytes",
                     model.context_tokens(), *backend.context_asked()));
   }
+  const std::string address = server.address();
   fmt::print("pagoda serves {} on {}\n", model.name(), address);
-  fmt::print("context {} tokens, KV cache {} tokens ({}), {}\n", model.context_tokens(),
-             backend.kv_tokens(), format_byte_size(static_cast<double>(backend.kv_bytes())),
-             backend.device_name());
+  const std::string choice = source.context_choice();
+  fmt::print("context {} tokens{}, KV cache {} tokens ({}), {}\n", model.context_tokens(),
+             choice.empty() ? "" : fmt::format(" ({})", choice), backend.kv_tokens(),
+             format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name());
   if (sampling.fields.any()) {
     fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
                with_flags(sampling.source));
@@ -353,7 +356,7 @@ Status serve(const ServeOptions& options) {
       .form = std::move(form)};
   signals.start_serving();
   server->open(served);
-  print_greeting(server->address(), served, *backend, sampling, keys != nullptr, tier_set.get());
+  print_greeting(*server, served, *source, *backend, sampling, keys != nullptr, tier_set.get());
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);

@@ -147,8 +147,9 @@ class TokenizerKeys {
   }
 
   Status write_sampling() {
-    constexpr std::array<std::pair<const char*, const char*>, 4> kNumbers = {{
+    constexpr std::array<std::pair<const char*, const char*>, 5> kNumbers = {{
         {"temperature", "temp"},
+        {"top_k", "top_k"},
         {"top_p", "top_p"},
         {"min_p", "min_p"},
         {"repetition_penalty", "penalty_repeat"},
@@ -159,9 +160,13 @@ class TokenizerKeys {
       ASSIGN_OR_RETURN(const double value, fields.number(field));
       builder_.set_number(fmt::format("general.sampling.{}", key), value);
     }
-    if (fields.has("top_k")) {
-      ASSIGN_OR_RETURN(const std::uint64_t top, fields.count("top_k"));
-      builder_.set_unsigned("general.sampling.top_k", top);
+    // A model that says it is not sampled is greedy, whatever temperature stands beside that. Where
+    // nothing is said, vLLM samples and transformers does not.
+    ASSIGN_OR_RETURN(const bool is_sampled, fields.flag_or("do_sample", true));
+    if (!is_sampled) {
+      constexpr const char* kTemperature = "general.sampling.temp";
+      builder_.remove(kTemperature);
+      builder_.set_number(kTemperature, 0);
     }
     return ok_status();
   }

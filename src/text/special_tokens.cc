@@ -3,10 +3,22 @@
 #include <algorithm>
 #include <iterator>
 
+#include "text/utf8.h"
+#include "text/white_space.h"
+
 namespace pagoda::text {
 namespace {
 
-bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+// Returns the bytes of the white space that `text` begins with.
+std::size_t leading_space_bytes(std::string_view text) {
+  std::size_t at = 0;
+  for (;;) {
+    const std::string_view rest = text.substr(at);
+    const std::size_t bytes = utf8_char_bytes(rest);
+    if (bytes == 0 || !is_white_space(utf8_code_point(rest, bytes))) return at;
+    at += bytes;
+  }
+}
 
 bool is_within(const TokenTrie::Match& match, std::span<const TextRange> ranges) {
   const auto after =
@@ -65,7 +77,7 @@ SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from,
   if (!match) return rest;
   std::size_t next = match->end;
   if (!strips_after_.empty() && strips_after_[match->id.value()]) {
-    while (next < text.size() && is_ascii_space(text[next])) ++next;
+    next += leading_space_bytes(text.substr(next));
   }
   return {text.substr(from, match->begin - from), match->id, next};
 }

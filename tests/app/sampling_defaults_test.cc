@@ -59,6 +59,24 @@ TEST(SamplingDefaults, ValuesOutOfRangeAreLeftOutWithAWarning) {
   EXPECT_EQ(read.warnings.size(), 5u) << testing::PrintToString(read.warnings);
 }
 
+// As in llama.cpp: over the last so many tokens, over none (0) or over all (-1).
+TEST(SamplingDefaults, APenaltyIsOverAllTokensOrSaysThatItIsNot) {
+  const struct {
+    std::int64_t last_n;
+    float penalty;
+    bool applies;
+    std::size_t warnings;
+  } cases[] = {{0, 1.1f, false, 0}, {-1, 1.1f, true, 0}, {64, 1.1f, true, 1}, {64, 1.0f, true, 0}};
+  for (const auto& tested : cases) {
+    gguf::Metadata metadata("test");
+    metadata.insert("general.sampling.penalty_repeat", f32(tested.penalty));
+    metadata.insert("general.sampling.penalty_last_n", i32(tested.last_n));
+    const SamplingDefaults read = model_sampling(metadata);
+    EXPECT_EQ(read.fields.repetition_penalty.has_value(), tested.applies) << tested.last_n;
+    EXPECT_EQ(read.warnings.size(), tested.warnings) << tested.last_n;
+  }
+}
+
 TEST(SamplingDefaults, TheDefaultModelIsKnownByItsNameAndNotByItsPath) {
   gguf::Metadata metadata("somewhere/else.gguf");
   metadata.insert("general.name", text("Smollm2 135M 8k Lc100K Mix1 Ep2"));

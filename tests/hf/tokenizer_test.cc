@@ -152,8 +152,37 @@ TEST(TokenizerKeys, SpecialTokensComeFromTheFilesBesideTheTokenizer) {
   EXPECT_EQ(metadata.number_or("general.sampling.top_p", 0).value(), 0.95);
   EXPECT_EQ(metadata.number_or("general.sampling.min_p", 0).value(), 0.1);
   EXPECT_EQ(metadata.number_or("general.sampling.penalty_repeat", 0).value(), 1.05);
-  EXPECT_EQ(metadata.unsigned_value("general.sampling.top_k").value(), 20U);
+  EXPECT_EQ(metadata.number_or("general.sampling.top_k", 0).value(), 20);
   EXPECT_EQ(file.value().opened_parts().size(), 4U);
+}
+
+// transformers: greedy unless do_sample is true, and temperature is not looked at then. vLLM does
+// not look at do_sample. top_k of -1 is all tokens in vLLM.
+TEST(TokenizerKeys, AModelThatIsNotSampledIsGreedy) {
+  const struct {
+    const char* generation;
+    std::optional<double> temperature;
+    std::optional<double> top_k = {};
+  } cases[] = {{R"({"do_sample":false})", 0.0},
+               {R"({"do_sample":false,"temperature":0.6,"top_k":20})", 0.0, 20.0},
+               {R"({"do_sample":true,"temperature":0.6})", 0.6},
+               {R"({"do_sample":null,"temperature":0.6,"top_k":-1})", 0.6, -1.0},
+               {R"({"temperature":0.6})", 0.6},
+               {R"({})", std::nullopt}};
+  for (const auto& tested : cases) {
+    const TestFolder folder;
+    folder.write("tokenizer.json", read_file(fixture("qwen2") + "/tokenizer.json"));
+    folder.write("generation_config.json", tested.generation);
+    const auto file = describe(folder.path());
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const gguf::Metadata& metadata = file.value().metadata();
+    const auto number = [&](const char* key) -> std::optional<double> {
+      if (!metadata.contains(key)) return std::nullopt;
+      return metadata.number_or(key, 0).value();
+    };
+    EXPECT_EQ(number("general.sampling.temp"), tested.temperature) << tested.generation;
+    EXPECT_EQ(number("general.sampling.top_k"), tested.top_k) << tested.generation;
+  }
 }
 
 TEST(TokenizerKeys, NoTextBecomesAnIdThatNoTokenHas) {

@@ -51,6 +51,26 @@ TEST(SpecialTokens, TheLongestIsCutFirst) {
   EXPECT_EQ(numbers(tokenizer->encode("bcdeab", {})), (std::vector<std::uint32_t>{10, 8}));
 }
 
+// The white space of Unicode, as tokenizers 0.23 strips it: not the separators of ASCII, nor what
+// only looks empty.
+TEST(SpecialTokens, TagsSwallowUnicodesWhiteSpaceAfterThem) {
+  MadeVocabulary made = letters();
+  made.add("<a>", kControl);  // 8
+  made.more.add("general.name", "Microsoft Phi-3 mini");
+  const auto tokenizer = made.load_or_fail();
+  for (const char* const space : {" ", "\t", "\v", "\u0085", "\u00A0", "\u1680", "\u2000", "\u200A",
+                                  "\u2028", "\u2029", "\u202F", "\u205F", "\u3000"}) {
+    EXPECT_EQ(numbers(tokenizer->encode("<a>" + std::string(space) + " b", {.special = true})),
+              (std::vector<std::uint32_t>{8, 1}))
+        << testing::PrintToString(space);
+  }
+  for (const char* const other : {"\x1C", "\u180E", "\u200B", "\u2060", "\uFEFF", "\xC2", "\xA0"}) {
+    EXPECT_NE(numbers(tokenizer->encode("<a>" + std::string(other) + " b", {.special = true})),
+              (std::vector<std::uint32_t>{8, 1}))
+        << testing::PrintToString(other);
+  }
+}
+
 TEST(SpecialTokens, PhiThreeTagsSwallowTheSpaceAfterThem) {
   MadeVocabulary made = letters();
   made.add("<a>", kControl);            // 8

@@ -5,6 +5,7 @@
 
 #include "text/jinja/unicode_tables.h"
 #include "text/utf8.h"
+#include "text/white_space.h"
 
 namespace pagoda::text::jinja {
 namespace {
@@ -43,12 +44,7 @@ bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC
 
 }  // namespace
 
-bool is_space(char32_t code) {
-  if (code < 0x80)
-    return code == ' ' || (code >= '\t' && code <= '\r') || (code >= 28 && code < 32);
-  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
-         code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
-}
+bool is_space(char32_t code) { return is_white_space(code) || (code >= 28 && code < 32); }
 
 bool ends_line(char32_t code) {
   return (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||

@@ -114,6 +114,17 @@ class Life(unittest.TestCase):
             self.assertEqual(server.wait(5), 128 + signal.SIGINT)
             raw.close()
 
+    def test_the_greeting_names_what_the_context_chose(self):
+        model = os.path.join(served.SOURCE, "tests", "data", "models", "arch_phi3_longrope.gguf")
+        choices = {32: "short factors, for up to 32", 64: "long factors, for more than 32"}
+        for context, choice in choices.items():
+            with served.Served(model, "-t", "1", "--max-model-len", str(context)) as server:
+                self.assertIn(
+                    f"context {context} tokens (longrope's {choice} tokens), ", server.greeting
+                )
+        with served.Served(served.STORIES, "-t", "1") as server:
+            self.assertIn("context 512 tokens, KV cache ", server.greeting)
+
     def test_idle_costs_no_processor_time(self):
         with served.Served() as server:
             server.post("/v1/completions", {"prompt": "Once", "max_tokens": 4})
