@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import served
 
@@ -124,6 +126,20 @@ class Life(unittest.TestCase):
                 )
         with served.Served(served.STORIES, "-t", "1") as server:
             self.assertIn("context 512 tokens, KV cache ", server.greeting)
+
+    def test_a_model_file_that_is_truncated_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "model.gguf")
+            shutil.copy(served.STORIES, model)
+            # Kernels that multiply by weights where they are mapped.
+            with mock.patch.dict(os.environ, PAGODA_KERNELS="ref"):
+                server = served.Served(model, "-t", "1")
+            with server:
+                os.truncate(model, 4096)
+                with server.socket() as raw:
+                    post_raw(raw, LONG)
+                    self.assertEqual(server.wait(), 1)
+                self.assertIn(f"error: {model}: the model's file was truncated", server.stderr())
 
     def test_idle_costs_no_processor_time(self):
         with served.Served() as server:
