@@ -11,6 +11,7 @@
 #include "cli/foreign_flags.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
+#include "gguf/mapping_faults.h"
 #include "terminal/messages.h"
 #include "terminal/version.h"
 
@@ -174,6 +175,7 @@ std::string line_of(const std::vector<std::string>& words) {
 
 int run_command_line(int argc, const char* const* argv) {
   terminal::set_wording(with_flags);
+  gguf::report_mapping_faults();
   const CommandLine command_line("Pagoda: an LLM inference server built around its KV cache",
                                  "pagoda");
   command_line.set_version(fmt::format("pagoda {}", terminal::kVersion));

@@ -55,7 +55,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (memory == MAP_FAILED) return system_error(path, "map", errno);
   return std::unique_ptr<MappedFile>(new MappedFile(
-      std::span(static_cast<const std::byte*>(memory), size), file.release(), state));
+      path, std::span(static_cast<const std::byte*>(memory), size), file.release(), state));
 }
 
 // A failure costs memory and nothing else, so that it is ignored.

@@ -1,17 +1,19 @@
 // A regular file mapped read-only for as long as the object lives.
 //
-// The size is taken once. A file that someone truncates while it is mapped ends the process with
-// SIGBUS on the next touch, as with every mmap, and a file that is overwritten has other bytes;
-// replacing it by rename is safe.
+// The size is taken once. A file that someone truncates while it is mapped ends the process on the
+// next touch (mapping_faults.h), as with every mmap, and a file that is overwritten has other
+// bytes; replacing it by rename is safe.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "gguf/file_state.h"
+#include "gguf/mapping_faults.h"
 
 namespace pagoda::gguf {
 
@@ -33,12 +35,19 @@ class MappedFile {
   void release_pages() const;
 
  private:
-  MappedFile(std::span<const std::byte> bytes, int descriptor, const FileState& state)
-      : bytes_(bytes), descriptor_(descriptor), state_(state) {}
+  MappedFile(std::string path, std::span<const std::byte> bytes, int descriptor,
+             const FileState& state)
+      : path_(std::move(path)),
+        bytes_(bytes),
+        descriptor_(descriptor),
+        state_(state),
+        noted_(bytes_, path_.c_str(), descriptor_) {}
 
+  const std::string path_;
   std::span<const std::byte> bytes_;
   int descriptor_;
   FileState state_;
+  NotedMapping noted_;
 };
 
 }  // namespace pagoda::gguf
