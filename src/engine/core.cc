@@ -88,6 +88,8 @@ kv::CacheScope Core::scope_of(const Request& request) {
                              .value();
   scope.public_tokens = request.public_tokens;
   scope.priority = request.priority;
+  scope.session = request.session;
+  scope.first_turn_tokens = request.first_turn_tokens;
   return scope;
 }
 
@@ -144,6 +146,7 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 
 bool Core::step() {
   cache_.advance_time(clock_.now_ns());
+  if (const auto nodes = cache_.close_idle_session()) offload(*nodes);
   end_overdue();
   move_pages();
   const bool launched = launch();
@@ -183,6 +186,23 @@ bool Core::awaits_pages() const { return tiers_ && !tiers_->is_idle(); }
 
 void Core::offload_all() {
   if (tiers_) tiers_->offload_all();
+}
+
+// A session that is resumed finds its pages in a tier.
+void Core::offload(std::vector<kv::NodeId> nodes) {
+  if (!tiers_) return;
+  std::reverse(nodes.begin(), nodes.end());  // a chain is of use from its beginning on
+  tiers_->writer().used(nodes);
+}
+
+std::optional<std::uint64_t> Core::close_session(TenantId tenant, const std::string& cache_salt,
+                                                 const std::string& session) {
+  const kv::CacheScope scope =
+      std::move(cache_.scope(options_.space, cache_salt, {}, kv::OwnerId(tenant.value()))).value();
+  const auto nodes = cache_.close_session(scope, session);
+  if (!nodes) return std::nullopt;
+  offload(*nodes);
+  return nodes->size();
 }
 
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {

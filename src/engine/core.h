@@ -74,6 +74,11 @@ class Core {
   // Queues every block that is worth keeping for the tiers. Nothing runs any more.
   void offload_all();
 
+  // Ends a client's session: the blocks that it alone has are copied to the tiers, and evicted
+  // first. Returns how many they are; nothing where there is no such session.
+  std::optional<std::uint64_t> close_session(TenantId tenant, const std::string& cache_salt,
+                                             const std::string& session);
+
   // An owner's private pages are removed everywhere, in three acts. The first evicts the pool's
   // pages and stops writes of the owner's pages to tiers; returns how many pages left the pool.
   std::uint64_t begin_removal(kv::OwnerId owner);
@@ -104,6 +109,7 @@ class Core {
   void lose(const Error& error);
   kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
+  void offload(std::vector<kv::NodeId> nodes);
   void end_overdue();
   void pause_unread();
   bool launch();

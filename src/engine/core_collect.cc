@@ -102,14 +102,21 @@ void Core::take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
 // Called when the prompt is computed and its sequence is open.
 void Core::retain(const OpenSequence& seq) {
   OpenRequest& request = *seq.request;
-  if (!request.asked.retain || request.retain) return;
-  const RetainParams& wish = *request.asked.retain;
-  const Result<kv::Retained> kept =
-      cache_.retain(*seq.sequence, {.tokens = wish.tokens,
-                                    .until_ns = clock_.now_ns() + wish.time_ns,
-                                    .priority = wish.priority});
-  request.retain = kept.ok() ? RetainOutcome{kept.value().tokens, kept.value().blocks, {}}
-                             : RetainOutcome{0, 0, kept.error().message};
+  const auto retain = [&](const RetainParams& wish, bool may_clip) {
+    const Result<kv::Retained> kept =
+        cache_.retain(*seq.sequence, {.tokens = wish.tokens,
+                                      .until_ns = clock_.now_ns() + wish.time_ns,
+                                      .priority = wish.priority,
+                                      .may_clip = may_clip});
+    if (!kept.ok()) return RetainOutcome{0, 0, kept.error().message};
+    return RetainOutcome{kept.value().tokens, kept.value().blocks, {}, kept.value().limit};
+  };
+  if (request.asked.retain && !request.retain)
+    request.retain = retain(*request.asked.retain, false);
+  while (request.breakpoints.size() < request.asked.breakpoints.size()) {
+    request.breakpoints.push_back(
+        retain(request.asked.breakpoints[request.breakpoints.size()], true));
+  }
 }
 
 void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
@@ -157,6 +164,7 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
   SequenceRecord record = {.prompt_tokens = prompt,
                            .prompt_tokens_cached = seq.tokens_cached,
                            .prompt_tokens_computed = seq.prompt_tokens_computed,
+                           .prompt_tokens_written = 0,
                            .output_tokens = seq.tokens.empty() ? 0 : seq.tokens.size() - prompt,
                            .preemptions = seq.preemptions,
                            .seed = seq.sampling.options().seed,
@@ -167,7 +175,11 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
                            .gaps = seq.gaps,
                            .load = load,
                            .retain = request.retain,
+                           .breakpoints = request.breakpoints,
                            .explanation = {}};
+  if (cache_.options().share && seq.first_token_ns != 0) {
+    record.prompt_tokens_written = prompt - seq.tokens_cached;
+  }
   if (request.asked.explain && seq.started_ns != 0) {
     record.explanation = request.sequences.front()->explanation;
   }

@@ -130,6 +130,14 @@ void Engine::wake() {
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
+void Engine::close_session(TenantId tenant, std::string cache_salt, std::string session,
+                           std::function<void(std::optional<std::uint64_t> blocks)> done) {
+  leave(Order([tenant, cache_salt = std::move(cache_salt), session = std::move(session),
+               done = std::move(done)](Core& core) {
+    done(core.close_session(tenant, cache_salt, session));
+  }));
+}
+
 void Engine::set_space(const kv::SpaceId& space, bool is_sure) {
   leave(Order([space, is_sure](Core& core) { core.set_space(space, is_sure); }));
 }
@@ -250,6 +258,7 @@ void Engine::publish() {
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
   now.blocks_retained = cache_.retention().blocks();
+  now.sessions = cache_.sessions().sessions();
   const kv::CacheStats stats = cache_.stats();
   now.blocks_evicted = stats.blocks_evicted;
   now.blocks_evicted_by_cause = stats.blocks_evicted_by_cause;

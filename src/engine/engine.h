@@ -60,6 +60,10 @@ class Engine {
   // Runs the task on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
+  // Ends a client's session (Core::close_session). `done` is called on the engine's thread.
+  void close_session(TenantId tenant, std::string cache_salt, std::string session,
+                     std::function<void(std::optional<std::uint64_t> blocks)> done);
+
   // Takes no more requests; true once none is left, false after `timeout`.
   bool drain(std::chrono::nanoseconds timeout);
 

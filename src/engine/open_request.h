@@ -36,6 +36,7 @@ struct OpenRequest {
   std::vector<std::unique_ptr<OpenSequence>> sequences;
   std::uint32_t sequences_left = 0;  // sequences that are not finished
   std::optional<RetainOutcome> retain;
+  std::vector<RetainOutcome> breakpoints = {};
 };
 
 }  // namespace pagoda::engine

@@ -6,6 +6,7 @@
 
 #include "kv/hash/block_hash.h"
 #include "kv/retention.h"
+#include "kv/session_table.h"
 
 namespace pagoda::engine {
 namespace {
@@ -95,6 +96,17 @@ Status check_request(const Request& request, const RequestLimits& limits,
                                     request.cache_salt.size(), kv::kSaltBytesMax));
   }
   if (request.retain) RETURN_IF_ERROR(check_retain(*request.retain, request.prompt.size()));
+  if (request.session.size() > kv::SessionTable::kKeyBytesMax) {
+    return out_of_range(fmt::format("session: has {} bytes, expected at most {}",
+                                    request.session.size(), kv::SessionTable::kKeyBytesMax));
+  }
+  if (request.breakpoints.size() > kBreakpointsMax) {
+    return out_of_range(fmt::format("breakpoints: are {}, expected at most {}",
+                                    request.breakpoints.size(), kBreakpointsMax));
+  }
+  for (const RetainParams& breakpoint : request.breakpoints) {
+    RETURN_IF_ERROR(check_retain(breakpoint, request.prompt.size()));
+  }
   if (request.timeout_ns < 0) {
     return out_of_range(fmt::format("timeout: is {} ns, expected at least 0", request.timeout_ns));
   }

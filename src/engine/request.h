@@ -20,6 +20,8 @@ using RequestId = StrongId<struct RequestTag, std::uint64_t>;
 
 inline constexpr std::int64_t kRetainNsMax = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
+inline constexpr std::size_t kBreakpointsMax = 5;
+
 // RetainParams says how much of a prompt stays in the cache, and for how long.
 struct RetainParams {
   std::uint64_t tokens = 0;    // tokens of the prompt, from its first
@@ -40,8 +42,13 @@ struct Request {
   // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
   // computes them.
   std::vector<kv::BlockHash> block_hashes;
-  std::int64_t timeout_ns = 0;  // from submission; 0: none
+  // The session that the request is of (kv/session_table.h), within its salt; empty: of none.
+  std::string session = {};
+  std::uint64_t first_turn_tokens = 0;  // of the prompt, up to the end of the first user message
+  std::int64_t timeout_ns = 0;          // from submission; 0: none
   std::optional<RetainParams> retain;
+  // Prefixes that the client marked as worth keeping: each is retained as far as budgets allow.
+  std::vector<RetainParams> breakpoints = {};  // at most kBreakpointsMax
   bool explain = false;       // the record says why not more of the prompt was cached
   bool explain_only = false;  // true: explain, and compute nothing
 };

@@ -45,6 +45,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
       .blocks_fresh = blocks_for(prompt.size(), options_.block_tokens) - match.nodes.size(),
       .goes_on = !match.nodes.empty() && tree_.children(match.nodes.back()) <= 2,
       .priority = scope.priority};
+  note_session(sequence, scope, match);
   hold_match(sequence, match);
   std::vector<Copy> copies;
   if (match.partial) {
@@ -69,6 +70,34 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
     curve_.request_opened(sequence.scope_, sequence.nodes_, prompt, sequence.request_);
   }
   return Opened{std::move(sequence), std::move(copies)};
+}
+
+void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Match& match) {
+  const auto is_idle = [this](NodeId node) {
+    for (std::uint32_t group = 0; group < groups(); ++group) {
+      const std::optional<BlockId> page = tree_.page(node, group);
+      if (page && pool_.state(*page) != BlockState::kIdle) return false;
+    }
+    return true;
+  };
+  sequence.branch_ = sessions_.open({.salt = scope.salt(),
+                                     .key = scope.session,
+                                     .found = match.nodes,
+                                     .partial = match.partial,
+                                     .tokens_found = match.tokens,
+                                     .block_tokens = options_.block_tokens,
+                                     .first_turn_tokens = scope.first_turn_tokens,
+                                     .now_ns = clock_.time_ns},
+                                    is_idle);
+}
+
+std::optional<std::vector<NodeId>> Cache::close_session(const CacheScope& scope,
+                                                        std::string_view key) {
+  return sessions_.close(scope.salt(), key, [this](NodeId node) { return tree_.depth(node); });
+}
+
+std::optional<std::vector<NodeId>> Cache::close_idle_session() {
+  return sessions_.close_due(clock_.time_ns, [this](NodeId node) { return tree_.depth(node); });
 }
 
 // The sequence holds the pages of the match's whole blocks and stands on the last of them.
@@ -169,6 +198,7 @@ Sequence Cache::fork(const Sequence& sequence) {
   twin.tenant_ = sequence.tenant_;
   twin.prompt_tokens_ = sequence.prompt_tokens_;
   twin.request_ = sequence.request_;
+  twin.branch_ = sequence.branch_;
   twin.nodes_ = sequence.nodes_;
   tree_.pin(twin.last_node());
   twin.tail_ = sequence.tail_;

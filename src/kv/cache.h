@@ -114,8 +114,14 @@ class Cache : public CacheParts {
 
   // Keeps the beginning of a sequence: its blocks leave after every block that is not retained, by
   // priority, until the time is over or they are all that is left to make room with. Nothing is
-  // retained in part; an error says why nothing was.
+  // retained in part unless the terms say so; an error says why nothing was.
   Result<Retained> retain(const Sequence& sequence, const RetainTerms& terms);
+  // Ends a session of the scope's region: what it alone has is evicted first from now on. Returns
+  // those nodes, the deepest first; nothing where there is no such session.
+  std::optional<std::vector<NodeId>> close_session(const CacheScope& scope, std::string_view key);
+  // The same for one session that was not used for too long, if there is one.
+  std::optional<std::vector<NodeId>> close_idle_session();
+
   // Tells the cache what time it is; time does not run backwards. Blocks that were retained until
   // then are released, a few at a call.
   void advance_time(std::int64_t now_ns);
@@ -133,6 +139,7 @@ class Cache : public CacheParts {
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
+  void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);
   void release(BlockId block);
   void release(BlockId block, Tick last_use);
@@ -146,8 +153,7 @@ class Cache : public CacheParts {
   void deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
                    std::vector<BlockId>* duplicates);
   void stand_on(Sequence& sequence, NodeId node);
-  NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
-                  std::uint32_t prompt_end);
+  NodeId add_node(const Sequence& sequence, SaltId region, std::uint32_t prompt_end);
   void fit_parts(NodeId node);
   void attach_page(NodeId node, std::uint32_t group, BlockId block, const RequestStats& request);
   void node_sealed(const Sequence& sequence, NodeId node);

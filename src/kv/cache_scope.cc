@@ -8,6 +8,8 @@ CacheScope::CacheScope(CacheScope&& other) noexcept
     : public_tokens(other.public_tokens),
       priority(other.priority),
       counts_lookup(other.counts_lookup),
+      session(std::move(other.session)),
+      first_turn_tokens(other.first_turn_tokens),
       salts_(std::exchange(other.salts_, nullptr)),
       root_(other.root_),
       salt_(other.salt_),
@@ -19,6 +21,8 @@ CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   public_tokens = other.public_tokens;
   priority = other.priority;
   counts_lookup = other.counts_lookup;
+  session = std::move(other.session);
+  first_turn_tokens = other.first_turn_tokens;
   salts_ = std::exchange(other.salts_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;

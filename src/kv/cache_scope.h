@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
@@ -36,6 +37,10 @@ class CacheScope {
   // Does the request look for its prompt? A request that resumes looked before, and one that
   // computes its whole prompt looks for nothing: the live curve does not count them.
   bool counts_lookup = true;
+  // The session that the request is of, and how much of its prompt is the conversation's first turn
+  // (README: E10). Empty: of none.
+  std::string session = {};
+  std::uint64_t first_turn_tokens = 0;
 
  private:
   SaltTable* salts_;  // nullptr: moved from

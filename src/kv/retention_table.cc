@@ -52,6 +52,23 @@ Result<std::uint64_t> RetentionTable::count_taken(SaltId salt, const RetainTerms
   return taken;
 }
 
+std::size_t RetentionTable::nodes_allowed(SaltId salt, const RetainTerms& terms,
+                                          std::span<const NodeId> nodes) const {
+  if (unused_.empty()) return 0;
+  const AccountId account = salts_.account(salt);
+  std::uint64_t blocks_account = blocks(account);
+  std::uint64_t blocks_all = blocks_in_all_;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!takes(terms, nodes[i])) continue;
+    const std::uint32_t before = nodes_[nodes[i].value()].grant;
+    const bool is_new = !is_grant(before);
+    if (is_new) blocks_all += options_.node_blocks;
+    if (is_new || grants_[before].account != account) blocks_account += options_.node_blocks;
+    if (blocks_account > options_.blocks_account_max || blocks_all > options_.blocks_max) return i;
+  }
+  return nodes.size();
+}
+
 // A grant takes a node over that would end no later and has no more priority.
 bool RetentionTable::takes(const RetainTerms& terms, NodeId node) const {
   const std::uint32_t before = nodes_[node.value()].grant;

@@ -57,6 +57,9 @@ class RetentionTable {
   // Counts the nodes that a grant would take. An error names the limit that the grant would pass.
   Result<std::uint64_t> count_taken(SaltId salt, const RetainTerms& terms,
                                     std::span<const NodeId> nodes) const;
+  // How many of the nodes, from the first, a grant may have: all where count_taken() allows them.
+  std::size_t nodes_allowed(SaltId salt, const RetainTerms& terms,
+                            std::span<const NodeId> nodes) const;
   // Grants the nodes that count_taken() counted and allowed, and calls taken(node) for each.
   template <class Taken>
   void grant(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes, Taken&& taken) {

@@ -13,6 +13,7 @@
 #include "kv/hash/block_hash.h"
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -78,6 +79,7 @@ class Sequence {
   std::uint64_t prompt_tokens_ = 0;  // that it was opened with
   std::uint32_t block_tokens_;
   RequestStats request_;
+  BranchRef branch_ = {};                     // of its session, that the blocks it makes belong to
   std::vector<BlockHash> hashes_;             // of the prompt's whole blocks, or empty
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
   std::vector<TokenId> tail_;                 // computed tokens of the block after them

@@ -80,7 +80,9 @@ class Completion {
     std::uint64_t seed = 0;
     std::uint64_t cached_tokens = 0;
     engine::LoadRecord load;
+    std::uint64_t written_tokens = 0;
     std::optional<engine::RetainOutcome> retain;
+    std::vector<engine::RetainOutcome> breakpoints;
     std::optional<kv::Explanation> explanation;
     std::uint32_t choices_open = 0;     // choices that no stop string has ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
@@ -89,6 +91,7 @@ class Completion {
 
   void submit(std::uint32_t prompt);
   void handle(const ReplyEvent& event, std::string& out);
+  static void note_record(Submitted& submitted, const FinishInfo& ending);
   Piece next_piece(Choice& choice, const ReplyEvent& event) const;
   void send(Choice& choice, Piece piece, std::string& out);
   void keep(Choice& choice, Piece piece, std::string& out);
@@ -99,7 +102,11 @@ class Completion {
   void finish(std::string& out);
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
+  bool has_last_chunk() const;
+  Json cache_members() const;
+  std::string budget_option() const;
   Json retained() const;
+  Json breakpoints_kept() const;
   Json explained() const;
   Submitted& submitted_of(const Choice& choice) {
     return submitted_[choice.state.index / request_.choices_per_prompt()];

@@ -124,6 +124,7 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
 // The request's memory is counted before its choices are made.
 Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
   bind_to_caller(asked, request.caller);
+  if (asked.engine.session.empty()) set_session(request.session, asked);
   asked.memory = ByteBudget::Hold(state.request_memory());
   if (!asked.memory.resize(asked.memory_bytes)) {
     throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
@@ -272,6 +273,12 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model(), request.caller));
 }
 
+Routed close_session(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  ReadingMemory memory = reading_memory(request, state);
+  return end_session(read_body(request, model, memory), model, request);
+}
+
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
   const bool loading = state.phase() == Phase::kLoading;
   return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantStats>()
@@ -321,6 +328,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
     {"GET", "/cache/curve", curve, false, Access::kAdmin},
     {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"POST", "/cache/session/close", close_session, false, Access::kKey},
     {"GET", "/cache/tree", cache_tree, false, Access::kAdmin},
     {"DELETE", kTenantPath, tenant_in_tiers, false, Access::kAdmin},
     {"POST", "/reset_prefix_cache", reset_cache, false, Access::kKey},

@@ -83,6 +83,27 @@ TEST(Retention, IsRefusedBeyondTheBudgetOfATenantAndThatOfAllWithTheReason) {
             "nothing is retained: the budget is 0");
 }
 
+TEST(Retention, IsClippedToTheBudgetWhereTheRequestAllowsIt) {
+  CacheFixture fixture(retaining(24, 3));
+  RetainTerms terms = {.tokens = 20, .until_ns = kSecond, .priority = 1};
+  EXPECT_FALSE(serve_and_retain(fixture, fixture.everyone(), counting(1, 20), terms).ok());
+  terms.may_clip = true;
+  const auto clipped = serve_and_retain(fixture, fixture.everyone(), counting(1, 20), terms);
+  ASSERT_TRUE(clipped.ok());
+  EXPECT_EQ(clipped.value().tokens, 12u) << "three of five blocks";
+  EXPECT_EQ(clipped.value().limit, "5 blocks more, but the tenant keeps 0 of at most 3");
+  EXPECT_EQ(fixture.cache().retention().blocks(), 3u);
+  for (std::uint32_t i = 0; i < 10; ++i) fixture.serve(counting(1000 + 100 * i, 20));
+  EXPECT_EQ(fixture.matched(counting(1, 21)), 12u) << "the beginning is what stays";
+
+  // Where nothing is left of the budget, nothing is granted; what is kept already costs nothing.
+  const auto none = serve_and_retain(fixture, fixture.everyone(), counting(500, 8), terms);
+  EXPECT_EQ(none.error().message, "2 blocks more, but the tenant keeps 3 of at most 3");
+  const auto again = serve_and_retain(fixture, fixture.everyone(), counting(1, 12), terms);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value().limit, "");
+}
+
 TEST(Retention, NeverHindersARequest) {
   CacheFixture fixture(retaining(8, 8));
   for (std::uint32_t i = 0; i < 2; ++i) {

@@ -52,6 +52,7 @@ class StoryFixture {
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;
     sizes.retain_share = 0.25;
+    sizes.sessions = true;
     sizes.live_curve = live_curve;
     sizes.scheduler.sequences_max = 8;
     sizes.scheduler.batched_tokens_max = 64;

@@ -26,6 +26,7 @@
 #include "kv/retention.h"
 #include "kv/retention_table.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -37,6 +38,7 @@ class Evictor {
     PrefixTree& tree;
     SaltTable& salts;
     RetentionTable& retention;
+    SessionTable& sessions;
     EventFeed& events;
     EvictionHistory& history;
     const BlockIdentities& identities;
@@ -112,6 +114,7 @@ class Evictor {
     std::uint32_t tenant = 0;
     bool is_reset = false;
     bool by_quota = false;
+    bool is_superseded = false;
   };
 
   bool evict_next(Trigger trigger);

@@ -110,6 +110,11 @@ std::string advise_evicted(const Explanation& why, std::int64_t now_ns) {
       return when + ", and made room because the tenant had more than its quota";
     case EvictionCause::kRetained:
       return when + ", and made room after the time of \"retain\" had ended: retain for longer";
+    case EvictionCause::kSuperseded:
+      return when +
+             ", and made room because its session had gone on without them, or had ended: a "
+             "session "
+             "that goes back to an earlier turn computes it again";
     case EvictionCause::kRoom:
       break;
   }

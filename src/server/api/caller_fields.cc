@@ -2,9 +2,19 @@
 
 #include <algorithm>
 
+#include "server/access/digest.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
+
+std::string session_key(std::string_view key) {
+  constexpr std::size_t kPlainBytesMax = 63;  // a digest has 64
+  return key.size() <= kPlainBytesMax ? std::string(key) : to_hex(sha256(key));
+}
+
+void set_session(std::string_view key, CompletionRequest& request) {
+  if (request.is_chat && !key.empty()) request.engine.session = session_key(key);
+}
 
 void bind_to_caller(CompletionRequest& request, const Caller& caller) {
   if (request.public_upto && !caller.may_publish) {

@@ -20,6 +20,8 @@ class ChatHistory {
   // Adds the result of the call with this id as a message of its own; `content` is a string or an
   // array of text parts. Throws ApiError, which names `path`, where no call has the id.
   void add_result(std::string_view id, const std::string& path, Json content);
+  // Copies the mark that `block` carries (cache_marks.h) to what was added last.
+  void mark(const Json& block);
 
   // The last message is an assistant's that has nothing but reasoning.
   bool has_only_reasoning() const;

@@ -113,8 +113,12 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                model.name()),
                    "messages", "no_chat_template");
   }
+  std::vector<CacheMark> marks;
+  take_tool_marks(conversation.tools, marks);
   std::optional<AnswerTerms> answer;
   if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
+  take_message_marks(conversation.messages, marks);
+  const std::uint64_t marks_dropped = drop_early_marks(marks);
   text::jinja::RenderLimits limits = terms.may_take_long ? text::jinja::RenderLimits{} : kShort;
   limits.account = &terms.memory;
   Result<text::OriginText> rendered = model.chat_template->render(conversation, limits);
@@ -130,7 +134,9 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   if (answer) {
     answer->options.in_reasoning = chat::opens_reasoning(model.form->found.form, text);
   }
-  return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer)};
+  place_marks(text, *tokens, conversation.messages, marks);
+  return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer), std::move(marks),
+                    marks_dropped};
 }
 
 }  // namespace pagoda::server

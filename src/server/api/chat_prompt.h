@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "server/api/answer_terms.h"
+#include "server/api/cache_marks.h"
 #include "server/json.h"
 #include "server/reading_memory.h"
 #include "server/served_model.h"
@@ -17,6 +19,8 @@ struct ChatPrompt {
   text::OriginText text;
   text::PromptTokens tokens;
   std::optional<AnswerTerms> answer;  // how what the model writes is read
+  std::vector<CacheMark> marks;       // in the order of the prompt
+  std::uint64_t marks_dropped = 0;    // because there were too many
 };
 
 // The limits under which a body is read.

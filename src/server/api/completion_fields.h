@@ -27,6 +27,9 @@ struct OutputLength {
 // Checks the number of choices against the engine's limit, before anything is allocated for them.
 void check_choices(const CompletionRequest& request, const ServedModel& model);
 
+// The prompt is computed and left in the cache, and nothing is answered.
+void answer_nothing(CompletionRequest& request);
+
 // Refuses a prompt that exceeds the context, without its exact length, which would cost time to
 // compute.
 [[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context);

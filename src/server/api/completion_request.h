@@ -10,6 +10,7 @@
 #include "base/token_id.h"
 #include "engine/request.h"
 #include "server/api/answer_terms.h"
+#include "server/api/cache_fields.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
 #include "server/json.h"
@@ -22,10 +23,11 @@ namespace pagoda::server {
 
 struct Prompt {
   std::vector<TokenId> tokens;
-  std::vector<text::Source> sources;  // one per token
-  std::string text;                   // the text that `echo` repeats; empty without it
-  text::OriginText rendered;          // the rendered text of a chat
-  std::vector<std::size_t> begins;    // the byte in it at which each token begins
+  std::vector<text::Source> sources;    // one per token
+  std::string text;                     // the text that `echo` repeats; empty without it
+  text::OriginText rendered;            // the rendered text of a chat
+  std::vector<std::size_t> begins;      // the byte in it at which each token begins
+  std::uint64_t first_turn_tokens = 0;  // of a chat: up to the end of the first user message
 };
 
 // How outputs become text.
@@ -34,7 +36,7 @@ struct OutputOptions {
   bool show_special_tokens = false;
   bool return_token_ids = false;
   bool echo = false;
-  bool prompt_only = false;                      // echo without output: max_tokens is 0
+  bool prompt_only = false;                      // no output: max_tokens is 0
   std::optional<std::uint32_t> logprobs;         // number of alternatives beside the sampled token
   std::optional<std::uint32_t> prompt_logprobs;  // the same for prompt tokens, as vLLM reports them
 
@@ -60,6 +62,7 @@ struct CompletionRequest {
   std::optional<std::uint64_t> seed;
   OutputOptions output;
   std::optional<RetainField> retain;
+  CacheFields cache;
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
   ByteBudget::Hold memory = {};     // holds memory_bytes once the request is admitted

@@ -35,6 +35,10 @@ Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // `log` alone, because it names files and hosts. 404 when there is no such tenant.
 std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name,
                                              RequestLog& log);
+// Ends a session of the caller's: its blocks make room first, and tiers get copies of them. 404
+// when there is no such session.
+std::unique_ptr<DeferredReply> end_session(const Json& body, const ServedModel& model,
+                                           const HttpRequest& request);
 // A block of the pool has the size of all its pages together.
 HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
                        engine::TenantRemoval removal, RequestLog& log);

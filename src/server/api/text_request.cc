@@ -87,12 +87,10 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
   request.memory_bytes = memory.bytes();
 }
 
-OutputLength read_length(const Fields& fields, OutputOptions& output) {
-  const auto tokens = fields.integer("max_tokens", output.echo ? 0 : 1, INT32_MAX);
+OutputLength read_length(const Fields& fields) {
+  const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
   if (!tokens) return {};
-  // The engine generates at least one token, which is dropped here.
-  output.prompt_only = *tokens == 0;
-  return {static_cast<std::uint32_t>(std::max<std::int64_t>(*tokens, 1)), "max_tokens"};
+  return {static_cast<std::uint32_t>(*tokens), "max_tokens"};
 }
 
 void read_logprobs(const Fields& fields, CompletionRequest& request) {
@@ -117,7 +115,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model) 
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
-  const OutputLength length = read_length(fields, request.output);
+  const OutputLength length = read_length(fields);
   check_choices(request, model);
   read_prompts(fields, model, request);
   check_lengths(request, model, "prompt", length);
@@ -130,6 +128,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model) 
     request.engine.end.max_tokens =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(room, request.engine.end.min_tokens));
   }
+  if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;
 }
 

@@ -51,6 +51,7 @@ void write_blocks(Exposition& page, const Readings& readings) {
   page.sample(now.blocks_idle, {{"state", "reusable"}});
   page.gauge("pagoda:kv_blocks_retained", "KV blocks that requests had retained.",
              now.blocks_retained);
+  page.gauge("pagoda:kv_sessions", "Sessions of clients that are open.", now.sessions);
   const std::string policy = fact_text(readings.model, "kv_eviction");
   page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted",
              "Evicted KV blocks, by policy and reason.");

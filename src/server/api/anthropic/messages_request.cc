@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
 #include "server/api/message_fields.h"
 #include "server/api_error.h"
@@ -47,9 +48,11 @@ Json take_text_content(Json& content, const std::string& path) {
   for (std::size_t i = 0; i < content.size(); ++i) {
     const Fields block(content[i], element_path(path, i));
     if (type_of_block(block) != "text") refuse_block(block, "\"text\" is");
+    read_mark(block);
     parts.push_back({{"type", "text"}, {"text", take_text(content[i], block)}});
+    copy_mark(content[i], parts.back());
   }
-  if (parts.size() == 1) return std::move(parts.front()["text"]);
+  if (parts.size() == 1 && parts.front().size() == 2) return std::move(parts.front()["text"]);
   return parts.empty() ? Json("") : parts;
 }
 
@@ -112,7 +115,10 @@ void add_message(Json& message, const std::string& path, ChatHistory& history) {
     history.open(role, true);
     Json text = take_text_content(content, content_path);
     if (text.is_string()) return history.add_text(std::move(text));
-    for (Json& part : text) history.add_text(std::move(part["text"]));
+    for (Json& part : text) {
+      history.add_text(std::move(part["text"]));
+      history.mark(part);
+    }
     return;
   }
   if (!content.is_array()) refuse_type(content_path, content, "a string or an array of blocks");
@@ -120,6 +126,8 @@ void add_message(Json& message, const std::string& path, ChatHistory& history) {
     const Fields block(content[i], element_path(content_path, i));
     const auto add = role == "user" ? add_user_block : add_assistant_block;
     add(content[i], block, history);
+    read_mark(block);
+    history.mark(content[i]);
   }
 }
 
@@ -132,7 +140,10 @@ Json take_messages(Json& body, Json& chat) {
     if (system.is_string()) {
       history.add_text(std::move(system));
     } else {
-      for (Json& part : system) history.add_text(std::move(part["text"]));
+      for (Json& part : system) {
+        history.add_text(std::move(part["text"]));
+        history.mark(part);
+      }
     }
   }
   fields.require("messages");
@@ -168,6 +179,8 @@ Json take_tools(Json& body) {
     if (const auto strict = tool.boolean("strict")) function["strict"] = *strict;
     Json entry = {{"type", "function"}};
     entry["function"] = std::move(function);
+    read_mark(tool);
+    copy_mark(given[i], entry);
     tools.push_back(std::move(entry));
   }
   return tools;
@@ -245,7 +258,7 @@ TranslatedChat translate(Json& body) {
 TranslatedChat chat_of_messages(Json body) {
   const Fields fields(body);
   fields.require("max_tokens");
-  const auto tokens = fields.integer("max_tokens", 1, INT32_MAX);
+  const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
   TranslatedChat chat = translate(body);
   chat.tokens_max = static_cast<std::uint32_t>(*tokens);
   return chat;
