@@ -47,5 +47,6 @@ void add_bench_kernels(const BenchCommand& bench);
 void add_bench_perplexity(const BenchCommand& bench);
 void add_bench_tiers(const BenchCommand& bench);
 void add_bench_serve(const BenchCommand& bench);
+void add_bench_agents(const BenchCommand& bench);
 
 }  // namespace pagoda::cli

@@ -159,6 +159,10 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
                   "seconds after which a session (prompt_cache_key, X-Session-Id) that nobody uses "
                   "ends, and its blocks make room first (default 3600; 0: never)")
       .range(0.0, 604800.0);
+  command.add_option("--normalise-prompts", options.normalise_prompts,
+                     "put a fixed text where clients change the start of every prompt: claude-code "
+                     "(its billing header), date (in system prompts), with commas; the model sees "
+                     "it (default: none)");
   add_share(
       "--kv-quota", options.kv_quota,
       "share of the KV cache beyond which a tenant's blocks are evicted first (default 0: none)");
@@ -268,6 +272,8 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
   made.connection.write_timeout = milliseconds(options.write_timeout_s);
   RETURN_IF_ERROR(check_access_variables(options.access));
+  const auto rules = server::read_normalise_rules(options.normalise_prompts);
+  if (!rules.ok()) return Error{rules.error().code, with_flags(rules.error().message)};
   RETURN_IF_ERROR(app::set_access(options.access, made));
   return made;
 }

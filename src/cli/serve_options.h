@@ -70,6 +70,7 @@ struct ServeOptions {
   // Shares of the cache.
   std::optional<double> retain_budget;  // unset: a quarter without keys, none with them
   double session_timeout_s = 3600;
+  std::string normalise_prompts;
   double kv_quota = 0;
   double kv_quota_public = 0;
   std::string kv_events_config;  // JSON; empty: no events

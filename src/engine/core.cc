@@ -27,10 +27,12 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
 Core::~Core() {
   while (scheduler_.launches_running() > 0) collect();
   while (!requests_.empty()) cancel(requests_.begin()->first);
+  for (const auto& prefetch : prefetches_) tiers_->end(*prefetch->sequences.front());
 }
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
   if (request.explain_only) return explain(request, *sink);
+  if (request.action == CacheAction::kDemote) return demote(request, *sink);
   if (lost_) return refuse(request, *sink, FinishReason::kLost, lost_->message);
   auto open = std::make_unique<OpenRequest>();
   open->id = id;
@@ -40,6 +42,9 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   const std::uint64_t tokens_max = context_of(request, options_.limits, limits);
   Status admitted = admit(request);
   if (admitted.ok()) admitted = fits(request, tokens_max);
+  if (admitted.ok() && request.action == CacheAction::kPrefetch && !tiers_) {
+    return tell_cached(request, *open->sink);
+  }
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
@@ -49,7 +54,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();
     seq->scope = scope_of(request);
-    seq->scope->counts_lookup = !request.sampling.prompt_logprobs.has_value();
+    seq->scope->counts_lookup = !computes_whole_prompt(request);
     seq->index = i;
     seq->prompt_tokens = request.prompt.size();
     seq->tokens_max = tokens_max;
@@ -61,13 +66,57 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   OpenSequence& first = *open->sequences.front();
   first.tokens = std::move(request.prompt);
   first.sequence_count = request.sampling.n;
-  first.compute_whole_prompt = request.sampling.prompt_logprobs.has_value();
+  first.compute_whole_prompt = computes_whole_prompt(request);
   first.block_hashes = std::move(request.block_hashes);
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
+  if (open->asked.action == CacheAction::kPrefetch) {
+    tiers_->wait(first, open->arrived_ns);
+    prefetches_.push_back(std::move(open));
+    return;
+  }
   scheduler_.enqueue(first);
   if (tiers_) tiers_->wait(first, open->arrived_ns);
   requests_.emplace(id, std::move(open));
+}
+
+// The request is over: what of its prompt is in the pool now.
+void Core::tell_cached(const Request& request, ReplySink& sink, const LoadRecord& load,
+                       std::uint64_t blocks_demoted) {
+  SequenceRecord record;
+  record.prompt_tokens = request.prompt.size();
+  record.prompt_tokens_cached = cache_.match(scope_of(request), request.prompt).tokens;
+  record.load = load;
+  record.blocks_demoted = blocks_demoted;
+  record.arrived_ns = record.finished_ns = clock_.now_ns();
+  sink.on_finish(0, FinishReason::kStop, record, {});
+}
+
+void Core::demote(const Request& request, ReplySink& sink) {
+  const kv::CacheScope scope = scope_of(request);
+  const std::vector<kv::NodeId> nodes =
+      cache_.demote(cache_.match(scope, request.prompt, kv::MatchEnd::kWholeBlock));
+  offload(nodes);
+  tell_cached(request, sink, {}, nodes.size() * cache_.tree().groups());
+}
+
+// A prefetch is over when every page that comes has come, or there was no room.
+void Core::end_prefetches() {
+  constexpr std::int64_t kWaitMaxNs = std::int64_t{60} * 1'000'000'000;
+  const std::int64_t now_ns = clock_.now_ns();
+  std::erase_if(prefetches_, [&](const std::unique_ptr<OpenRequest>& prefetch) {
+    OpenSequence& seq = *prefetch->sequences.front();
+    const bool is_over = prefetch->is_cancelled || tiers_->is_settled(seq) ||
+                         now_ns - prefetch->arrived_ns > kWaitMaxNs;
+    if (!is_over) return false;
+    const LoadRecord load = tiers_->end(seq);
+    seq.state = sched::TaskState::kFinished;
+    if (prefetch->is_cancelled) return true;
+    Request asked = prefetch->asked;
+    asked.prompt = std::move(seq.tokens);
+    tell_cached(asked, *prefetch->sink, load);
+    return true;
+  });
 }
 
 // Refuses a request before any of its sequences becomes a task.
@@ -118,6 +167,11 @@ Status Core::admit(const Request& request) {
                  fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
                              options_.requests_queued_max)};
   }
+  constexpr std::size_t kPrefetchesMax = 256;
+  if (request.action == CacheAction::kPrefetch && prefetches_.size() >= kPrefetchesMax) {
+    return Error{ErrorCode::kExhausted, fmt::format("{} prompts are being fetched, the limit is {}",
+                                                    prefetches_.size(), kPrefetchesMax)};
+  }
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 
@@ -131,6 +185,9 @@ Status Core::fits(const Request& request, std::uint64_t tokens_max) {
 }
 
 void Core::cancel(RequestId id, FinishReason reason) {
+  for (const auto& prefetch : prefetches_) {
+    if (prefetch->id == id) prefetch->is_cancelled = true;
+  }
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   OpenRequest& request = *found->second;
@@ -177,6 +234,7 @@ bool Core::move_pages() {
   });
   if (!tiers_) return false;
   tiers_->poll(now_ns);
+  end_prefetches();
   return !tiers_->is_idle();
 }
 

@@ -97,7 +97,7 @@ class Core {
   std::uint64_t sequences_paused() const { return sequences_paused_; }
   // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
-  std::size_t requests_open() const { return requests_.size(); }
+  std::size_t requests_open() const { return requests_.size() + prefetches_.size(); }
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
 
@@ -110,14 +110,20 @@ class Core {
   kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
   void offload(std::vector<kv::NodeId> nodes);
+  void demote(const Request& request, ReplySink& sink);
+  void tell_cached(const Request& request, ReplySink& sink, const LoadRecord& load = {},
+                   std::uint64_t blocks_demoted = 0);
+  void end_prefetches();
   void end_overdue();
   void pause_unread();
   bool launch();
   void collect();
   void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
-                    std::span<const TokenScore>& scores, bool finite);
+                    bool finite);
   void take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
                    std::span<const TokenScore>& scores);
+  void take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
+                   std::span<const float>& hidden);
   void retain(const OpenSequence& seq);
   void add_token(OpenSequence& seq, const SampledToken& choice);
   std::optional<FinishReason> end_of(const OpenSequence& seq, TokenId token) const;
@@ -133,7 +139,8 @@ class Core {
   sched::Scheduler scheduler_;
   std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is the only tier
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
-  std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
+  std::vector<std::unique_ptr<OpenRequest>> prefetches_;  // that compute nothing
+  std::vector<std::unique_ptr<OpenRequest>> finished_;    // launches may still use them
   std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;
   EngineMeters meters_;

@@ -44,6 +44,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock),
       removals_(options_.core.tiers, core_, cache, [this] { wake(); }) {
+  options_.core.limits.hidden_width = runner.hidden_width();
   inbox_.reserve(kInboxMessages);
   messages_.reserve(kInboxMessages);
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
@@ -82,6 +83,9 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
     RETURN_IF_ERROR(kv::hash_prompt(hasher, {}, request.cache_salt, request.public_tokens,
                                     request.prompt, cache_.options().block_tokens,
                                     request.block_hashes));
+  }
+  if (!request.session.empty()) {
+    session_prompts_.note(request.cache_salt, request.session, request.prompt);
   }
   const RequestId id(next_id_++);
   {

@@ -49,6 +49,8 @@ struct SequenceRecord {
   std::optional<RetainOutcome> retain;          // where asked for, once the prompt was computed
   std::vector<RetainOutcome> breakpoints = {};  // one for each, once the prompt was computed
   std::optional<kv::Explanation> explanation;   // where asked for, once the sequence ran
+  std::uint64_t blocks_demoted = 0;             // by CacheAction::kDemote
+  std::vector<float> embedding = {};            // where pooling was asked for
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

@@ -29,6 +29,21 @@ struct RetainParams {
   std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; lower priorities are evicted sooner
 };
 
+// Pooling makes one vector, an embedding, of the hidden states that a prompt has after the model's
+// last norm.
+enum class Pooling : std::uint8_t {
+  kNone,
+  kLast,  // that of the last token
+  kMean,  // the mean over all tokens, which needs the whole prompt computed
+};
+
+// What a request does to the cache instead of computing tokens.
+enum class CacheAction : std::uint8_t {
+  kNone,
+  kPrefetch,  // pages of the prompt come from tiers into the pool
+  kDemote,    // pages that only this prompt has are copied to tiers, and evicted first
+};
+
 struct Request {
   std::vector<TokenId> prompt;
   SamplingParams sampling;  // prompt_logprobs computes the whole prompt
@@ -49,7 +64,9 @@ struct Request {
   std::optional<RetainParams> retain;
   // Prefixes that the client marked as worth keeping: each is retained as far as budgets allow.
   std::vector<RetainParams> breakpoints = {};  // at most kBreakpointsMax
-  bool explain = false;       // the record says why not more of the prompt was cached
+  Pooling pooling = Pooling::kNone;            // the record has an embedding; of one sequence
+  bool explain = false;  // the record says why not more of the prompt was cached
+  CacheAction action = CacheAction::kNone;
   bool explain_only = false;  // true: explain, and compute nothing
 };
 
@@ -58,7 +75,11 @@ struct RequestLimits {
   std::uint32_t vocabulary = 0;
   std::uint64_t context_tokens = 0;  // --max-model-len
   std::uint32_t sequences_max = 1;   // --max-num-seqs
+  std::uint32_t hidden_width = 0;    // of embeddings; 0: the runner gives none
 };
+
+// Does the request compute its whole prompt, whatever is cached?
+bool computes_whole_prompt(const Request& request);
 
 // Returns how many sequences one prompt may be given: the limit of `n`.
 std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant = {});

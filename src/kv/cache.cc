@@ -72,14 +72,36 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
   return Opened{std::move(sequence), std::move(copies)};
 }
 
+bool Cache::is_idle(NodeId node) const {
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const std::optional<BlockId> page = tree_.page(node, group);
+    if (page && pool_.state(*page) != BlockState::kIdle) return false;
+  }
+  return true;
+}
+
+std::vector<NodeId> Cache::demote(const Match& match) {
+  if (match.nodes.empty() || !sessions_.enabled()) return {};
+  std::vector<NodeId> chain = match.nodes;
+  while (tree_.children_resident(chain.back()) == 1) {
+    std::optional<NodeId> next;
+    tree_.for_each_child(chain.back(), [&](NodeId child) {
+      if (tree_.pages(child) > 0) next = child;
+    });
+    chain.push_back(*next);
+  }
+  std::vector<NodeId> demoted;
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const std::uint32_t own = demoted.empty() ? 0 : 1;  // the child that goes before it
+    if (tree_.children_resident(chain[i]) > own || !is_idle(chain[i])) break;
+    if (retention_.contains(chain[i])) break;
+    demoted.push_back(chain[i]);
+  }
+  sessions_.supersede(demoted);
+  return demoted;
+}
+
 void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Match& match) {
-  const auto is_idle = [this](NodeId node) {
-    for (std::uint32_t group = 0; group < groups(); ++group) {
-      const std::optional<BlockId> page = tree_.page(node, group);
-      if (page && pool_.state(*page) != BlockState::kIdle) return false;
-    }
-    return true;
-  };
   sequence.branch_ = sessions_.open({.salt = scope.salt(),
                                      .key = scope.session,
                                      .found = match.nodes,
@@ -88,7 +110,7 @@ void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Matc
                                      .block_tokens = options_.block_tokens,
                                      .first_turn_tokens = scope.first_turn_tokens,
                                      .now_ns = clock_.time_ns},
-                                    is_idle);
+                                    [this](NodeId node) { return is_idle(node); });
 }
 
 std::optional<std::vector<NodeId>> Cache::close_session(const CacheScope& scope,

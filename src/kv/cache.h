@@ -122,6 +122,10 @@ class Cache : public CacheParts {
   // The same for one session that was not used for too long, if there is one.
   std::optional<std::vector<NodeId>> close_idle_session();
 
+  // What only this prompt has, and what goes on from it alone, is evicted first from now on;
+  // nothing that others go on from, hold or retain. Returns those nodes, the deepest first.
+  std::vector<NodeId> demote(const Match& match);
+
   // Tells the cache what time it is; time does not run backwards. Blocks that were retained until
   // then are released, a few at a call.
   void advance_time(std::int64_t now_ns);
@@ -139,6 +143,7 @@ class Cache : public CacheParts {
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
+  bool is_idle(NodeId node) const;
   void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);
   void release(BlockId block);

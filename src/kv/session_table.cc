@@ -149,6 +149,13 @@ void SessionTable::made(const BranchRef& branch, NodeId node) {
   if (is_live(branch)) append(branch.number, node);
 }
 
+void SessionTable::supersede(std::span<const NodeId> nodes) {
+  for (const NodeId node : nodes) {
+    unlink(node, kNobody);
+    append(kSuperseded, node);
+  }
+}
+
 std::optional<NodeId> SessionTable::first_superseded() const {
   if (superseded_.first == kNone) return std::nullopt;
   return NodeId(superseded_.first);

@@ -85,6 +85,8 @@ class SessionTable {
     if (owner != kNobody && !(owner == branch.number && is_live(branch))) unlink(node, kNobody);
   }
 
+  // These nodes, in this order, are to go behind those that are superseded already.
+  void supersede(std::span<const NodeId> nodes);
   // Nodes that are superseded, in the order in which they are to go.
   std::optional<NodeId> first_superseded() const;
   bool is_superseded(NodeId node) const {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/api/cache_explain.h"
+#include "server/api/embeddings.h"
 #include "server/api/request_memory.h"
 #include "server/api/retain.h"
 
@@ -163,6 +164,8 @@ void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
   submitted.retain = record.retain;
   submitted.breakpoints = record.breakpoints;
   submitted.explanation = record.explanation;
+  submitted.embedding = record.embedding;
+  submitted.blocks_demoted = record.blocks_demoted;
 }
 
 Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {
@@ -208,7 +211,7 @@ ReplyFacts Completion::facts() const {
                       .usage = usage(),
                       .reasoning_tokens = choices_.front().text.reasoning_tokens(),
                       .total_s = seconds_between(begun_ns_, now_ns)};
-  if (finished_) facts.cache = cache_members();
+  facts.cache = finished_ ? cache_members() : request_.cache.diagnosis;
   if (first_token_ns_ != 0) facts.first_token_s = seconds_between(begun_ns_, first_token_ns_);
   return facts;
 }
@@ -335,11 +338,23 @@ bool Completion::has_last_chunk() const {
 
 // The members of a reply that tell what happened in the cache.
 Json Completion::cache_members() const {
-  Json members = Json::object();
+  Json members = request_.cache.diagnosis;
+  if (!request_.prompts.front().normalised.empty()) members["prompt_normalised"] = normalised();
   if (request_.retain) members["retain"] = retained();
   if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
   if (request_.engine.explain) members["cache_explain"] = explained();
   return members;
+}
+
+// The lines as the model got them, and what that saved.
+Json Completion::normalised() const {
+  const Prompt& prompt = request_.prompts.front();
+  Json lines = Json::array();
+  for (const NormalisedText& line : prompt.normalised) {
+    lines.push_back(
+        {{"rule", rule_name(line.rule)}, {"message", line.message}, {"served", line.served}});
+  }
+  return {{"lines", std::move(lines)}, {"tokens_saved", usage().normalised_tokens()}};
 }
 
 // The option without which nothing is retained; empty: there is a budget.
@@ -416,9 +431,34 @@ LogEntry Completion::log_entry(bool with_prompts) const {
   return entry;
 }
 
+HttpReply Completion::embeddings() const {
+  std::vector<std::span<const float>> vectors;
+  for (const Submitted& submitted : submitted_) vectors.emplace_back(submitted.embedding);
+  return {.body = embeddings_json(vectors, request_, model_.name(), usage())};
+}
+
+// What of the prompt is in memory after a prefetch or a demotion, and what came or goes.
+HttpReply Completion::cache_action() const {
+  const Submitted& submitted = submitted_.front();
+  Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},
+                {"cached_tokens", submitted.cached_tokens}};
+  if (request_.engine.action == engine::CacheAction::kDemote) {
+    reply["blocks_demoted"] = submitted.blocks_demoted;
+    return json_reply(reply);
+  }
+  Json by_tier = Json::object();
+  for (std::size_t i = 0; i < model_.tiers.size(); ++i) {
+    by_tier[model_.tiers[i]] = submitted.load.tokens[i];
+  }
+  reply["loaded_tokens_by_tier"] = std::move(by_tier);
+  return json_reply(reply);
+}
+
 HttpReply Completion::reply() const {
   ASSERT(finished_ && !error_, "only a finished completion has a reply");
   if (request_.engine.explain_only) return json_reply(explained());
+  if (request_.engine.action != engine::CacheAction::kNone) return cache_action();
+  if (request_.embedding) return embeddings();
   if (request_.writer) return {.body = request_.writer->whole(facts(), choices_.front().whole)};
   Json whole = envelope(format_->object());
   Json choices = Json::array();

@@ -41,6 +41,8 @@ class Completion {
   // engine refuses a prompt; no sequence runs then.
   void start(std::function<void()> wake);
 
+  // The reply's id.
+  const std::string& id() const { return id_; }
   bool streams() const { return request_.output.stream; }
   // The Content-Type of the stream.
   std::string_view stream_type() const;
@@ -84,6 +86,8 @@ class Completion {
     std::optional<engine::RetainOutcome> retain;
     std::vector<engine::RetainOutcome> breakpoints;
     std::optional<kv::Explanation> explanation;
+    std::vector<float> embedding;
+    std::uint64_t blocks_demoted = 0;
     std::uint32_t choices_open = 0;     // choices that no stop string has ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
     std::vector<engine::TokenScore> scores;
@@ -107,6 +111,9 @@ class Completion {
   std::string budget_option() const;
   Json retained() const;
   Json breakpoints_kept() const;
+  HttpReply embeddings() const;
+  HttpReply cache_action() const;
+  Json normalised() const;
   Json explained() const;
   Submitted& submitted_of(const Choice& choice) {
     return submitted_[choice.state.index / request_.choices_per_prompt()];

@@ -224,13 +224,13 @@ void RequestReader::read_head() {
   request_.query = std::move(target->query);
   request_.content_type = std::string(message[http::field::content_type]);
   request_.accept = std::string(message[http::field::accept]);
-  request_.session = std::string(message["X-Session-Id"]);
   request_.authorization = authorization_of(message);
   request_.host = std::move(target->authority);  // an absolute URL takes precedence over Host
   if (!request_.host && message.count(http::field::host) > 0) {
     request_.host = std::string(message[http::field::host]);
   }
   request_.origin = std::string(message[http::field::origin]);
+  request_.session = std::string(message["X-Session-Id"]);
   if (expectations_of(message).others) {
     return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }

@@ -21,7 +21,9 @@
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
+#include "server/cache_routes.h"
 #include "server/cache_tree.h"
+#include "server/completion_route.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
@@ -52,19 +54,6 @@ bool is_json_type(std::string_view type) {
   });
   const std::string_view rest = type.substr(kJson.size());
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
-}
-
-// On a connection's thread bodies are small and at most one per thread is parsed: they are not
-// counted, so that small requests are read however much memory others hold.
-ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
-  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr);
-}
-
-Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
-  if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
-  Json body = parse_json(request.body, &memory);
-  if (const auto name = Fields(body).text("model")) check_model_name(*name, model);
-  return body;
 }
 
 // Returns the path after the endpoint's own part; names may hold slashes, plain or as %2F.
@@ -121,17 +110,6 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
-// The request's memory is counted before its choices are made.
-Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
-  bind_to_caller(asked, request.caller);
-  if (asked.engine.session.empty()) set_session(request.session, asked);
-  asked.memory = ByteBudget::Hold(state.request_memory());
-  if (!asked.memory.resize(asked.memory_bytes)) {
-    throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
-  }
-  return std::make_unique<Completion>(state.model(), std::move(asked), state.option_name());
-}
-
 // Reading functions return when the memory of reading is given back: complete() counts what stays.
 CompletionRequest read_chat(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
@@ -160,6 +138,15 @@ Routed chat_completions(const HttpRequest& request, const ServerState& state) {
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_text(request, state), request, state);
+}
+
+Routed embeddings(const HttpRequest& request, const ServerState& state) {
+  const auto read = [&] {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    return read_embedding_request(read_body(request, model, memory), model);
+  };
+  return complete(read(), request, state);
 }
 
 // Another API's request, whose translator makes a chat of it, and whose reply `writer` writes.
@@ -273,12 +260,6 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
   return json_reply(reset_prefix_cache(state.model(), request.caller));
 }
 
-Routed close_session(const HttpRequest& request, const ServerState& state) {
-  const ServedModel& model = state.model();
-  ReadingMemory memory = reading_memory(request, state);
-  return end_session(read_body(request, model, memory), model, request);
-}
-
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
   const bool loading = state.phase() == Phase::kLoading;
   return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantStats>()
@@ -314,6 +295,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/tenants", tenants, true, Access::kAdmin},
     {"POST", "/v1/chat/completions", chat_completions, false, Access::kKey},
     {"POST", "/v1/completions", completions, false, Access::kKey},
+    {"POST", "/v1/embeddings", embeddings, false, Access::kKey},
     {"POST", "/v1/responses", create_response, false, Access::kKey},
     {"POST", "/v1/messages", create_message, false, Access::kKey},
     {"POST", "/v1/messages/count_tokens", answer_json<count_message_tokens>, false, Access::kKey},
@@ -328,6 +310,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
     {"GET", "/cache/curve", curve, false, Access::kAdmin},
     {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"POST", "/cache/prefetch", prefetch, false, Access::kKey},
+    {"POST", "/cache/demote", demote, false, Access::kKey},
     {"POST", "/cache/session/close", close_session, false, Access::kKey},
     {"GET", "/cache/tree", cache_tree, false, Access::kAdmin},
     {"DELETE", kTenantPath, tenant_in_tiers, false, Access::kAdmin},

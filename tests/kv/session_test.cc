@@ -241,6 +241,7 @@ TEST(Session, InvariantsHoldWhateverHappens) {
       if (below(30) == 0) fixture.cache().clear();
       fixture.cache().check();
     }
+    EXPECT_LE(superseded(fixture), fixture.cache().tree().nodes());
   }
 }
 

@@ -82,6 +82,8 @@ class StoryFixture {
     state_.open(*served_);
   }
 
+  // Call this before the first request.
+  void set_normalise(const NormaliseRules& rules) { served_->normalise = rules; }
   ServerState& state() { return state_; }
   const ServedModel& served() const { return *served_; }
   const text::Tokenizer& tokenizer() const { return model_->tokenizer(); }

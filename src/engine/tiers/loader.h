@@ -35,6 +35,8 @@ class Loader {
   void consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
   // The task runs: its load ends, or goes on from the back.
   void started(sched::SequenceTask& task, std::int64_t now_ns);
+  // Has all come that comes for the task, or is there no room for it?
+  bool is_settled(const sched::SequenceTask& task) const;
   // The task has ended: returns what was loaded for it.
   LoadRecord ended(const sched::SequenceTask& task);
 

@@ -283,6 +283,13 @@ LoadRecord Loader::ended(const sched::SequenceTask& task) {
   return ended;
 }
 
+bool Loader::is_settled(const sched::SequenceTask& task) const {
+  const auto found = load_of_.find(&task);
+  if (found == load_of_.end()) return true;
+  const Load& load = *found->second;
+  return load.stage == LoadStage::kHeld || load.stage == LoadStage::kRested || load.was_refused;
+}
+
 // The load's pages stay until no store writes to them.
 void Loader::abandon(Load& load) {
   sched::SequenceTask& task = *load.task;

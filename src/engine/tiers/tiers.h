@@ -34,6 +34,8 @@ class Tiers {
   void wait(sched::SequenceTask& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
   void start(sched::SequenceTask& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
+  // Has all come that comes for the task, or is there no room for it?
+  bool is_settled(const sched::SequenceTask& task) const { return loader_.is_settled(task); }
   LoadRecord end(const sched::SequenceTask& task) { return loader_.ended(task); }
 
   // Blocks of a prompt that the tiers which answer at once have are not missing. `hashes` are those

@@ -66,6 +66,7 @@ CacheFields read_cache_fields(const Fields& fields) {
   read_cache_options(fields, cache);
   // A mark of the body stands behind its last block.
   if (auto mark = read_mark(fields)) cache.whole_prompt = std::move(mark);
+  cache.diagnostics = read_diagnostics(fields);
   return cache;
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/reply.h"
 #include "engine/request.h"
+#include "server/api/cache_diagnostics.h"
 #include "server/api/cache_marks.h"
 #include "server/fields.h"
 #include "server/json.h"
@@ -22,6 +23,8 @@ struct CacheFields {
   // "prompt_cache_retention", and the "ttl" of its implicit mode.
   std::optional<CacheLifetime> whole_prompt = {};
   bool prewarm = false;  // the prompt is computed, and nothing is answered
+  DiagnosticsField diagnostics = {};
+  Json diagnosis = Json::object();  // members of the reply
 
   bool asks_to_keep() const { return whole_prompt || !marks.empty() || marks_dropped > 0; }
 };

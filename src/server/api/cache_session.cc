@@ -1,4 +1,5 @@
-// POST /cache/session/close: {"session": "key", "cache_salt": "..."}.
+// POST /cache/session/close, /cache/demote and /cache/prefetch of {"session": "key", "cache_salt":
+// "..."}.
 #include <fmt/format.h>
 
 #include "server/api/caller_fields.h"
@@ -18,6 +19,28 @@ HttpReply tell_closed(const std::string& key, std::optional<std::uint64_t> block
 }
 
 }  // namespace
+
+CompletionRequest read_session_prompt(const Json& body, const ServedModel& model,
+                                      const HttpRequest& request) {
+  const Fields fields(body);
+  const std::string key = session_key(fields.required_text("session"));
+  const std::string salt(fields.text("cache_salt").value_or(""));
+  auto tokens = model.engine.session_prompt(request.caller.salt(salt), key);
+  if (!tokens) {
+    throw ApiError(404, "session: none of this name is remembered", "session", "not_found");
+  }
+  CompletionRequest asked;
+  asked.engine.cache_salt = salt;
+  asked.engine.session = key;
+  asked.engine.end.max_tokens = 1;
+  Prompt prompt;
+  prompt.sources.assign(tokens->size(), text::Source::kUser);
+  prompt.first_turn_tokens = tokens->size();  // it goes on with nothing: nothing is superseded
+  asked.memory_bytes = tokens->size() * sizeof(TokenId);
+  prompt.tokens = *std::move(tokens);
+  asked.prompts.push_back(std::move(prompt));
+  return asked;
+}
 
 std::unique_ptr<DeferredReply> end_session(const Json& body, const ServedModel& model,
                                            const HttpRequest& request) {

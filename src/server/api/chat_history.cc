@@ -18,8 +18,8 @@ void simplify_content(Json& message) {
   if (!content.is_array()) return;
   if (content.size() == 1) {
     Json part = std::move(content.front());
-    copy_mark(part, message);
     content = std::move(part["text"]);
+    copy_mark(part, message);  // the last: it may move the message's members
   } else if (content.empty()) {
     content = message.contains("tool_calls") ? Json(nullptr) : Json("");
   }

@@ -7,6 +7,7 @@
 #include "chat/history_calls.h"
 #include "chat/tool_instructions.h"
 #include "server/api/message_fields.h"
+#include "server/api/prompt_fingerprint.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
@@ -115,6 +116,8 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   }
   std::vector<CacheMark> marks;
   take_tool_marks(conversation.tools, marks);
+  std::vector<NormalisedText> normalised =
+      normalise_messages(conversation.messages, model.normalise);
   std::optional<AnswerTerms> answer;
   if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
   take_message_marks(conversation.messages, marks);
@@ -135,8 +138,10 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
     answer->options.in_reasoning = chat::opens_reasoning(model.form->found.form, text);
   }
   place_marks(text, *tokens, conversation.messages, marks);
-  return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer), std::move(marks),
-                    marks_dropped};
+  RequestFingerprint fingerprint =
+      fingerprint_of(conversation, *tokens, Fields(body).find("response_format"));
+  return ChatPrompt{std::move(text), std::move(*tokens),     std::move(answer),    std::move(marks),
+                    marks_dropped,   std::move(fingerprint), std::move(normalised)};
 }
 
 }  // namespace pagoda::server

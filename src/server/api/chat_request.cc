@@ -42,6 +42,17 @@ std::uint64_t first_turn_of(std::span<const text::Origin> origins) {
   return end;
 }
 
+// The tokens before what was put in are what the cache would have had anyway.
+std::uint64_t normalised_upto(const Prompt& prompt) {
+  if (prompt.normalised.empty()) return 0;
+  const std::string& line = prompt.normalised.front().served;
+  const std::size_t at = prompt.rendered.bytes().find(line);
+  if (at == std::string_view::npos) return prompt.tokens.size();  // the template left it out
+  const auto behind =
+      std::lower_bound(prompt.begins.begin(), prompt.begins.end(), at + line.size());
+  return static_cast<std::uint64_t>(behind - prompt.begins.begin());
+}
+
 Prompt to_prompt(ChatPrompt chat) {
   Prompt prompt;
   text::PromptTokens& tokens = chat.tokens;
@@ -51,6 +62,8 @@ Prompt to_prompt(ChatPrompt chat) {
   prompt.tokens = std::move(tokens.ids);
   prompt.begins = std::move(tokens.begins);
   prompt.rendered = std::move(chat.text);
+  prompt.normalised = std::move(chat.normalised);
+  prompt.normalised_upto = normalised_upto(prompt);
   return prompt;
 }
 
@@ -78,6 +91,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   if (chat->answer) {
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
   }
+  request.fingerprint = std::move(chat->fingerprint);
   request.cache.marks = std::move(chat->marks);
   request.cache.marks_dropped = chat->marks_dropped;
   request.prompts.push_back(to_prompt(*std::move(chat)));

@@ -27,6 +27,10 @@ struct OutputLength {
 // Checks the number of choices against the engine's limit, before anything is allocated for them.
 void check_choices(const CompletionRequest& request, const ServedModel& model);
 
+// Reads a text, token ids, or a batch of either from the field, and counts their memory.
+void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
+                  CompletionRequest& request);
+
 // The prompt is computed and left in the cache, and nothing is answered.
 void answer_nothing(CompletionRequest& request);
 

@@ -11,6 +11,7 @@
 #include "engine/request.h"
 #include "server/api/answer_terms.h"
 #include "server/api/cache_fields.h"
+#include "server/api/prompt_normalising.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
 #include "server/json.h"
@@ -23,10 +24,12 @@ namespace pagoda::server {
 
 struct Prompt {
   std::vector<TokenId> tokens;
-  std::vector<text::Source> sources;    // one per token
-  std::string text;                     // the text that `echo` repeats; empty without it
-  text::OriginText rendered;            // the rendered text of a chat
-  std::vector<std::size_t> begins;      // the byte in it at which each token begins
+  std::vector<text::Source> sources;  // one per token
+  std::string text;                   // the text that `echo` repeats; empty without it
+  text::OriginText rendered;          // the rendered text of a chat
+  std::vector<std::size_t> begins;    // the byte in it at which each token begins
+  std::vector<NormalisedText> normalised = {};
+  std::uint64_t normalised_upto = 0;    // the token behind the first line of `normalised`
   std::uint64_t first_turn_tokens = 0;  // of a chat: up to the end of the first user message
 };
 
@@ -51,18 +54,25 @@ struct RetainField {
   Upto upto;
 };
 
+// What a request for embeddings asks for besides its texts.
+struct EmbeddingOptions {
+  bool as_base64 = false;
+};
+
 class ReplyWriter;  // reply_writer.h
 
 struct CompletionRequest {
   bool is_chat = false;
   std::shared_ptr<const AnswerTerms> answer = {};  // of a chat; null: the answer is plain text
   std::shared_ptr<ReplyWriter> writer = {};        // of another API; null: OpenAI's completions
+  std::optional<EmbeddingOptions> embedding = {};  // of /v1/embeddings
   std::vector<Prompt> prompts;                     // at least one
   engine::Request engine;  // the request for each prompt, without its prompt and seed
   std::optional<std::uint64_t> seed;
   OutputOptions output;
   std::optional<RetainField> retain;
   CacheFields cache;
+  std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
   ByteBudget::Hold memory = {};     // holds memory_bytes once the request is admitted
@@ -75,5 +85,6 @@ struct ReadingTerms;
 // Both throw ApiError; read_chat_request also throws TakesLong (chat_prompt.h).
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
 CompletionRequest read_text_request(const Json& body, const ServedModel& model);
+CompletionRequest read_embedding_request(const Json& body, const ServedModel& model);
 
 }  // namespace pagoda::server

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "server/access/key_ring.h"
+#include "server/api/completion_request.h"
 #include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/json.h"
@@ -39,6 +40,9 @@ std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std
 // when there is no such session.
 std::unique_ptr<DeferredReply> end_session(const Json& body, const ServedModel& model,
                                            const HttpRequest& request);
+// Returns a request for the last prompt of a session of the caller's. 404 when none is remembered.
+CompletionRequest read_session_prompt(const Json& body, const ServedModel& model,
+                                      const HttpRequest& request);
 // A block of the pool has the size of all its pages together.
 HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
                        engine::TenantRemoval removal, RequestLog& log);

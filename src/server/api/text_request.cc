@@ -61,11 +61,13 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
   return prompt;
 }
 
-// Reads a text, token ids, or a batch of either.
-void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
+}  // namespace
+
+void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
+                  CompletionRequest& request) {
   const bool special = fields.boolean("add_special_tokens").value_or(true);
-  const Json& prompt = fields.require("prompt");
-  const std::string path = fields.path_of("prompt");
+  const Json& prompt = fields.require(name);
+  const std::string path = fields.path_of(name);
   if (prompt.is_array() && prompt.empty()) refuse_empty(path);
   const bool is_batch = prompt.is_array() && !prompt.front().is_number();
   RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
@@ -86,6 +88,8 @@ void read_prompts(const Fields& fields, const ServedModel& model, CompletionRequ
   }
   request.memory_bytes = memory.bytes();
 }
+
+namespace {
 
 OutputLength read_length(const Fields& fields) {
   const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
@@ -117,7 +121,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model) 
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields);
   check_choices(request, model);
-  read_prompts(fields, model, request);
+  read_prompts(fields, "prompt", model, request);
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {

@@ -7,6 +7,9 @@ namespace pagoda::server {
 void Usage::add_prompt(const Prompt& prompt, std::uint64_t cached) {
   prompt_tokens_ += prompt.tokens.size();
   cached_tokens_ += cached;
+  if (!prompt.normalised.empty() && cached > prompt.normalised_upto) {
+    normalised_tokens_ += cached - prompt.normalised_upto;
+  }
   for (std::size_t i = 0; i < prompt.sources.size(); ++i) {
     Share& share = by_source_[static_cast<std::size_t>(prompt.sources[i])];
     ++share.tokens;

@@ -36,6 +36,8 @@ class Usage {
   std::uint64_t cached_tokens() const { return cached_tokens_; }
   std::uint64_t completion_tokens() const { return completion_tokens_; }
   std::uint64_t written_tokens() const { return written_tokens_; }
+  // Cached tokens behind text that was normalised: without that they would not have been found.
+  std::uint64_t normalised_tokens() const { return normalised_tokens_; }
   // Written tokens that stay for more than `above` seconds and at most `upto`.
   std::uint64_t kept_tokens(double above, double upto) const;
   std::span<const Share, text::kSourceCount> by_source() const { return by_source_; }
@@ -50,6 +52,7 @@ class Usage {
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t completion_tokens_ = 0;
   std::uint64_t written_tokens_ = 0;
+  std::uint64_t normalised_tokens_ = 0;
   std::vector<WrittenShare> kept_;
 };
 

@@ -14,14 +14,14 @@ using Kind = AnswerItem::Kind;
 // nobody here does.
 constexpr std::string_view kSignature = "cGFnb2Rh";
 
-constexpr double kShortSeconds = 5 * 60;
+constexpr double kFiveMinutesSeconds = 5 * 60;
 
 // The three counts of input add up to the prompt: read from the cache, written to it for a lifetime
 // that the client asked for, and the rest.
 Json usage_json(const ReplyFacts& facts) {
   const Usage& usage = facts.usage;
-  const std::uint64_t for_5m = usage.kept_tokens(0, kShortSeconds);
-  const std::uint64_t for_1h = usage.kept_tokens(kShortSeconds, kLifetimeSecondsMax);
+  const std::uint64_t for_5m = usage.kept_tokens(0, kFiveMinutesSeconds);
+  const std::uint64_t for_1h = usage.kept_tokens(kFiveMinutesSeconds, kLifetimeSecondsMax);
   const std::uint64_t written = for_5m + for_1h;
   return {{"input_tokens", usage.prompt_tokens() - usage.cached_tokens() - written},
           {"cache_creation_input_tokens", written},
@@ -85,7 +85,8 @@ class MessagesWriter : public ReplyWriter, private AnswerItemSink {
   std::string_view id_prefix() const override { return "msg_"; }
 
   void begin(const ReplyFacts& facts, std::string& out) override {
-    append_event("message_start", {{"type", "message_start"}, {"message", message_json(facts)}},
+    append_event("message_start",
+                 {{"type", "message_start"}, {"message", with_cache(message_json(facts), facts)}},
                  out);
     out += keep_alive();
   }

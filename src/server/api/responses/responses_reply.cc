@@ -14,7 +14,7 @@ using Kind = AnswerItem::Kind;
 
 constexpr std::string_view kIdPrefix = "resp_";
 
-constexpr double kShortSeconds = 30 * 60;
+constexpr double kHalfHourSeconds = 30 * 60;
 
 Json usage_json(const ReplyFacts& facts) {
   const Usage& usage = facts.usage;
@@ -23,8 +23,8 @@ Json usage_json(const ReplyFacts& facts) {
            {{"cached_tokens", usage.cached_tokens()},
             {"cache_write_tokens", usage.written_tokens()},
             {"cache_write_tokens_details",
-             {{"ttl_30m_tokens", usage.kept_tokens(0, kShortSeconds)},
-              {"ttl_12h_tokens", usage.kept_tokens(kShortSeconds, kLifetimeSecondsMax)}}}}},
+             {{"ttl_30m_tokens", usage.kept_tokens(0, kHalfHourSeconds)},
+              {"ttl_12h_tokens", usage.kept_tokens(kHalfHourSeconds, kLifetimeSecondsMax)}}}}},
           {"output_tokens", usage.completion_tokens()},
           {"output_tokens_details", {{"reasoning_tokens", facts.reasoning_tokens}}},
           {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};

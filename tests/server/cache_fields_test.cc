@@ -17,7 +17,7 @@ constexpr const char* kChats = "/v1/chat/completions";
 constexpr const char* kMessages = "/v1/messages";
 constexpr const char* kResponses = "/v1/responses";
 
-constexpr const char* kStory =
+constexpr const char* kLilysStory =
     "Once upon a time there was a little girl named Lily who loved to play outside in the park "
     "with her friend Tom every single day";
 
@@ -31,13 +31,14 @@ Json ephemeral(const char* ttl) { return {{"type", "ephemeral"}, {"ttl", ttl}}; 
 
 // A system prompt kept for an hour, and a question kept for five minutes.
 Json marked_message() {
-  return {{"model", "stories"},
-          {"max_tokens", 6},
-          {"temperature", 0},
-          {"system", Json::array({text_block(kStory), text_block("Be brief.", ephemeral("1h"))})},
-          {"messages", Json::array({{{"role", "user"},
-                                     {"content", Json::array({text_block(kStory, ephemeral("5m")),
-                                                              text_block("And then?")})}}})}};
+  return {
+      {"model", "stories"},
+      {"max_tokens", 6},
+      {"temperature", 0},
+      {"system", Json::array({text_block(kLilysStory), text_block("Be brief.", ephemeral("1h"))})},
+      {"messages", Json::array({{{"role", "user"},
+                                 {"content", Json::array({text_block(kLilysStory, ephemeral("5m")),
+                                                          text_block("And then?")})}}})}};
 }
 
 Json without_marks(Json body) {
@@ -132,11 +133,11 @@ TEST(CacheMarks, StandBehindTheirPart) {
     if (is_marked) made["prompt_cache_breakpoint"] = mark;
     return made;
   };
-  const int first = asked(Json::array({part(kStory, true), part(kStory, false)}));
-  const int second = asked(Json::array({part(kStory, false), part(kStory, true)}));
-  const int alone = asked(Json::array({part(kStory, true)}));
+  const int first = asked(Json::array({part(kLilysStory, true), part(kLilysStory, false)}));
+  const int second = asked(Json::array({part(kLilysStory, false), part(kLilysStory, true)}));
+  const int alone = asked(Json::array({part(kLilysStory, true)}));
   EXPECT_EQ(first, alone) << "what follows does not matter";
-  EXPECT_GE(second, 2 * first - 4);
+  EXPECT_GT(second, first + 30);
 }
 
 TEST(CacheMarks, OfTheBodyAndItsOptionsKeepTheWholePrompt) {
@@ -148,9 +149,9 @@ TEST(CacheMarks, OfTheBodyAndItsOptionsKeepTheWholePrompt) {
     for (const char* const path : {kChats, kCompletionsPath}) {
       Json body = {{"max_tokens", 2}, {"temperature", 0}};
       if (path == kChats) {
-        body["messages"] = Json::array({{{"role", "user"}, {"content", kStory}}});
+        body["messages"] = Json::array({{{"role", "user"}, {"content", kLilysStory}}});
       } else {
-        body["prompt"] = kStory;
+        body["prompt"] = kLilysStory;
       }
       body.update(fields);
       const Json reply = fixture.ask(path, body);
@@ -163,7 +164,7 @@ TEST(CacheMarks, OfTheBodyAndItsOptionsKeepTheWholePrompt) {
     }
   }
   StoryFixture fixture;
-  const Json plain = fixture.complete({{"prompt", kStory},
+  const Json plain = fixture.complete({{"prompt", kLilysStory},
                                        {"max_tokens", 1},
                                        {"prompt_cache_retention", "in_memory"},
                                        {"prompt_cache_options", {{"mode", "explicit"}}}});
@@ -182,8 +183,10 @@ TEST(CacheMarks, ThatCannotBeObeyedAreClippedOrRefusedWithTheReason) {
   Json many = body;
   many["messages"] = Json::array();
   for (int i = 0; i < 7; ++i) {
-    many["messages"].push_back({{"role", i % 2 == 0 ? "user" : "assistant"},
-                                {"content", Json::array({text_block(kStory, ephemeral("5m"))})}});
+    many["messages"].push_back(
+        {{"role", i % 2 == 0 ? "user" : "assistant"},
+         {"content",
+          Json::array({text_block("Lily ran to Tom and Tom ran to Lily.", ephemeral("5m"))})}});
   }
   const Json kept = fixture.ask(kMessages, many)["cache_retention"];
   ASSERT_EQ(kept.size(), 5u);
@@ -195,7 +198,7 @@ TEST(CacheMarks, ThatCannotBeObeyedAreClippedOrRefusedWithTheReason) {
   Json last;
   for (int i = 0; i < 2000 && last["outcome"] != "refused"; ++i) {
     last =
-        fixture.ask(kCompletionsPath, {{"prompt", std::to_string(i) + kStory},
+        fixture.ask(kCompletionsPath, {{"prompt", std::to_string(i) + repeated(kLilysStory, 7)},
                                        {"max_tokens", 1},
                                        {"cache_salt", "greedy"},
                                        {"cache_control", ephemeral("1h")}})["cache_retention"][0];
@@ -208,7 +211,7 @@ TEST(CacheMarks, ThatCannotBeObeyedAreClippedOrRefusedWithTheReason) {
 
 TEST(CacheMarks, AreToldAtTheEndOfStreamsWithoutAChunkMore) {
   StoryFixture fixture;
-  Json body = {{"messages", Json::array({{{"role", "user"}, {"content", kStory}}})},
+  Json body = {{"messages", Json::array({{{"role", "user"}, {"content", kLilysStory}}})},
                {"max_tokens", 3},
                {"temperature", 0}};
   const std::size_t chunks = fixture.stream(kChats, body).size();
@@ -228,10 +231,10 @@ TEST(CacheMarks, AreToldAtTheEndOfStreamsWithoutAChunkMore) {
 }
 
 TEST(Prewarm, FillsTheCacheWithoutAnAnswer) {
-  const Json chat = {{"messages", Json::array({{{"role", "user"}, {"content", kStory}}})},
+  const Json chat = {{"messages", Json::array({{{"role", "user"}, {"content", kLilysStory}}})},
                      {"temperature", 0}};
   Json message = without_marks(marked_message());
-  Json input = {{"input", kStory}, {"temperature", 0}};
+  Json input = {{"input", kLilysStory}, {"temperature", 0}};
   const auto with = [](Json body, const char* name, Json value) {
     body[name] = std::move(value);
     return body;
@@ -255,12 +258,16 @@ TEST(Prewarm, FillsTheCacheWithoutAnAnswer) {
     const Json filled = warm.ask(one.path, one.warm_up);
     const std::string output = one.path == kChats ? "completion_tokens" : "output_tokens";
     EXPECT_EQ(filled["usage"][output], 0) << filled.dump(1);
-    if (one.path == kChats) EXPECT_EQ(filled["choices"][0]["message"]["content"], "");
+    if (one.path == kChats) {
+      EXPECT_EQ(filled["choices"][0]["message"]["content"], "");
+    }
     if (one.path == kMessages) {
       EXPECT_EQ(filled["content"], Json::array());
       EXPECT_EQ(filled["stop_reason"], "max_tokens");
     }
-    if (one.path == kResponses) EXPECT_EQ(filled["status"], "completed");
+    if (one.path == kResponses) {
+      EXPECT_EQ(filled["status"], "completed");
+    }
     Json answer = warm.ask(one.path, one.question);
     Json expected = cold.ask(one.path, one.question);
     if (one.path == kMessages) {
@@ -274,6 +281,86 @@ TEST(Prewarm, FillsTheCacheWithoutAnAnswer) {
       EXPECT_EQ(answer["output"][0]["content"], expected["output"][0]["content"]);
     }
   }
+}
+
+Json chat_of(std::vector<std::string> texts) {
+  Json messages = Json::array({{{"role", "system"}, {"content", kLilysStory}}});
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", texts[i]}});
+  }
+  return {{"messages", messages}, {"max_tokens", 4}, {"temperature", 0}};
+}
+
+TEST(Sessions, AreNamedByTheBodyOrAHeaderAndEndOnRequest) {
+  StoryFixture fixture;
+  const auto sessions = [&] { return fixture.engine().snapshot().sessions; };
+  const Json plain = fixture.ask(kChats, chat_of({"Who is Tom?"}));
+  EXPECT_EQ(sessions(), 0u);
+  Json keyed = chat_of({"Who is Tom?"});
+  keyed["prompt_cache_key"] = "agent";
+  EXPECT_EQ(fixture.ask(kChats, keyed)["choices"][0]["message"], plain["choices"][0]["message"]);
+  fixture.ask(kChats, keyed);
+  EXPECT_EQ(sessions(), 1u);
+  HttpRequest named = {.method = "POST",
+                       .path = kChats,
+                       .content_type = "application/json",
+                       .body = chat_of({"Who is Lily?"}).dump()};
+  named.session = "header";
+  EXPECT_EQ(fixture.send(named).status, 200);
+  EXPECT_EQ(sessions(), 2u);
+  Json message = without_marks(marked_message());
+  message["prompt_cache_key"] = repeated("long", 100);
+  fixture.ask(kMessages, message);
+  EXPECT_EQ(sessions(), 3u) << "in every API, with keys of any length";
+
+  const Json closed = fixture.ask("/cache/session/close", {{"session", "agent"}});
+  EXPECT_EQ(closed["closed"], true);
+  EXPECT_EQ(fixture.post("/cache/session/close", {{"session", "agent"}}).status, 404);
+  EXPECT_EQ(fixture.post("/cache/session/close", Json::object()).status, 400);
+  fixture.ask("/cache/session/close", {{"session", repeated("long", 100)}});
+  const Json other = {{"session", "header"}, {"cache_salt", "other"}};
+  EXPECT_EQ(fixture.post("/cache/session/close", other).status, 404) << "of another region";
+  const Json again = fixture.ask(kChats, keyed);
+  EXPECT_EQ(again["choices"][0]["message"], plain["choices"][0]["message"]);
+  EXPECT_EQ(again["usage"]["prompt_tokens_details"]["cached_tokens"],
+            again["usage"]["prompt_tokens"].get<int>() - 1)
+      << "a session that ended is found while it is there";
+}
+
+TEST(Sessions, WhatATurnLeavesBehindIsEvictedFirstAndAnswersStay) {
+  StoryFixture with;
+  StoryFixture without;
+  const std::string reminder = std::string(" (") + kLilysStory + ")";
+  for (int turn = 0; turn < 12; ++turn) {
+    std::vector<std::string> texts = {"Who is Tom?", "A boy."};
+    for (int i = 0; i < turn; ++i) {
+      texts.push_back("And then " + std::to_string(i));
+      texts.push_back("They played.");
+    }
+    texts.push_back("Go on." + std::to_string(turn) + reminder);
+    Json body = chat_of(texts);
+    const Json plain = without.ask(kChats, body);
+    body["prompt_cache_key"] = "agent";
+    EXPECT_EQ(with.ask(kChats, body)["choices"][0]["message"], plain["choices"][0]["message"]);
+  }
+}
+
+TEST(CacheActions, WithoutTiersTellWhatIsThere) {
+  StoryFixture fixture;
+  const Json body = chat_of({"Who is Tom?"});
+  EXPECT_EQ(fixture.ask("/cache/prefetch", body)["cached_tokens"], 0) << "nothing is computed";
+  Json keyed = body;
+  keyed["prompt_cache_key"] = "agent";
+  const Json answer = fixture.ask(kChats, keyed);
+  const int prompt = answer["usage"]["prompt_tokens"];
+  EXPECT_EQ(fixture.ask("/cache/prefetch", body)["cached_tokens"], prompt - 1);
+  EXPECT_EQ(fixture.ask("/cache/prefetch", {{"session", "agent"}})["prompt_tokens"], prompt);
+  EXPECT_EQ(fixture.post("/cache/prefetch", {{"session", "nobody"}}).status, 404);
+  EXPECT_EQ(fixture.post("/cache/prefetch", {{"prompt", {"a", "b"}}}).status, 400);
+  const Json demoted = fixture.ask("/cache/demote", body);
+  EXPECT_GE(demoted["blocks_demoted"], prompt / 16);
+  EXPECT_EQ(fixture.ask(kChats, body)["choices"][0]["message"], answer["choices"][0]["message"]);
+  EXPECT_EQ(fixture.ask("/cache/demote", {{"session", "agent"}})["closed"], true);
 }
 
 TEST(Usage, CountsWhatWasWrittenByLifetime) {
