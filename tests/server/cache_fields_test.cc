@@ -331,7 +331,7 @@ TEST(Sessions, WhatATurnLeavesBehindIsEvictedFirstAndAnswersStay) {
   StoryFixture with;
   StoryFixture without;
   const std::string reminder = std::string(" (") + kLilysStory + ")";
-  for (int turn = 0; turn < 12; ++turn) {
+  for (int turn = 0; turn < 8; ++turn) {
     std::vector<std::string> texts = {"Who is Tom?", "A boy."};
     for (int i = 0; i < turn; ++i) {
       texts.push_back("And then " + std::to_string(i));
