@@ -10,13 +10,18 @@
 
 namespace pagoda {
 
-inline std::string default_model_path() {
+// Where ./run keeps what it downloads.
+inline std::string cached_model_path(const std::string& name) {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   std::string folder = cache != nullptr && *cache != '\0'
                            ? std::string(cache)
                            : std::string(home != nullptr ? home : ".") + "/.cache";
-  return folder + "/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  return folder + "/pagoda/models/" + name;
+}
+
+inline std::string default_model_path() {
+  return cached_model_path("SmolLM2-135M-Instruct.Q4_1.gguf");
 }
 
 inline bool missing_model_is_failure() {

@@ -128,7 +128,8 @@ class LocalChat final : public ChatModel {
       show(detokenizer.finish());
       if (reply->reason == engine::FinishReason::kRefused ||
           reply->reason == engine::FinishReason::kError ||
-          reply->reason == engine::FinishReason::kLost) {
+          reply->reason == engine::FinishReason::kLost ||
+          reply->reason == engine::FinishReason::kNoToken) {
         return Error{ErrorCode::kExhausted, reply->message};
       }
       answer.finish_reason = api_name(reply->reason);

@@ -58,7 +58,8 @@ Result<engine::SingleOutput> generate_on(engine::Backend& backend,
     if (request.cancelled && request.cancelled()) core.cancel(id);
   }
   const engine::FinishReason reason = listener->output.reason;
-  if (reason == engine::FinishReason::kError || reason == engine::FinishReason::kLost) {
+  if (reason == engine::FinishReason::kError || reason == engine::FinishReason::kLost ||
+      reason == engine::FinishReason::kNoToken) {
     return Error{ErrorCode::kIo, listener->message};
   }
   return std::move(listener->output);

@@ -123,6 +123,13 @@ struct BenchPerplexityOptions : BenchOptions {
 Result<terminal::BenchReport> bench_perplexity(const BenchPerplexityOptions& options,
                                                const BenchRun& run);
 
+// How long grammars take to be ready, and masks over a vocabulary: of a model, or of a tekken.json.
+struct BenchStructuredOptions : BenchOptions {
+  BenchStructuredOptions() { repeats = 20; }
+};
+Result<terminal::BenchReport> bench_structured(const BenchStructuredOptions& options,
+                                               const BenchRun& run);
+
 // How fast each tier takes pages and gives them back.
 struct BenchTiersOptions : BenchOptions {
   std::string folder = ".";

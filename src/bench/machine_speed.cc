@@ -54,7 +54,8 @@ std::uint64_t beyond_caches() {
 #else
 [[gnu::target("avx512f,prefer-vector-width=512")]]
 #endif
-std::uint64_t sum_wide(const std::uint64_t* words, std::size_t count) {
+std::uint64_t
+sum_wide(const std::uint64_t* words, std::size_t count) {
   return sum_words(words, count);
 }
 [[gnu::target("avx2")]] std::uint64_t sum_avx2(const std::uint64_t* words, std::size_t count) {

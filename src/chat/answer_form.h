@@ -38,7 +38,12 @@ enum class ArgumentSyntax : std::uint8_t {
 };
 
 // How a tagged value is read: a string is text as it stands, anything else is JSON.
-enum class ArgumentType : std::uint8_t { kBySchema, kString, kJson };
+enum class ArgumentType : std::uint8_t {
+  kBySchema,
+  kString,
+  kNullableString,  // a string, or the word null
+  kJson,
+};
 
 struct KeyEnd {
   std::string text;  // ">\n", "\" string=\"true\">"
@@ -72,13 +77,16 @@ struct ToolCallForm {
   std::string name_key = "name";            // of kJsonObject
   std::string arguments_key = "arguments";  // of kJsonObject
   bool name_is_key = false;                 // {"N": {…}}
+  bool id_is_last = false;                  // {"name": "N", "arguments": {…}, "id": "…"}
 
   ArgumentSyntax arguments = ArgumentSyntax::kJson;  // of kNamed, like everything below
+  std::string name_prefix = {};                      // "functions."; models may leave it out
   std::string name_end = {};                         // ">\n", "[CALL_ID]", ":"
   // Behind the call's id or number, where name_end is followed by one: "[ARGS]".
   std::string arguments_begin = {};
   bool has_slot = false;    // name_end is followed by an id or a number
   bool slot_is_id = false;  // and it is the id
+  bool call_is_id = false;  // all that stands before arguments_begin is the id: "functions.N:0"
   TaggedArguments tagged = {};
   std::string quote = {};  // of kQuoted: "<|\"|>"
 
@@ -98,6 +106,8 @@ struct AnswerForm {
   std::optional<ToolCallForm> calls = {};
   std::string content_begin = {};  // "<|START_TEXT|>"
   std::string content_end = {};
+  // What ends a turn before its last token, which no answer shows: "<|close|>message<|sep|>".
+  std::string turn_end = {};
   bool channels = false;  // gpt-oss: the parts are messages of the harmony format
   // The calls are an object of JSON that constrained decoding makes the model write, because its
   // template has no place for tools.

@@ -1,4 +1,4 @@
-// Ids of tool calls where the model writes none.
+// Ids of tool calls: those that models write, and others where they write none.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,9 @@ namespace pagoda::chat {
 // function of its arguments.
 std::string make_call_id(CallIdStyle style, std::uint64_t seed, std::uint32_t call,
                          std::string_view name);
+
+// Returns whether an id that the model wrote can be the call's: the template accepts it in the
+// history, and it is long enough that another answer hardly has the same.
+bool is_call_id(CallIdStyle style, std::string_view id);
 
 }  // namespace pagoda::chat

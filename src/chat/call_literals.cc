@@ -18,7 +18,7 @@ CallLiterals call_literals(const ToolCallForm& form, std::string_view name, unsi
     return literals;
   }
   literals.arguments = form.arguments;
-  literals.begin = fmt::format("{}{}", form.call_begin, name);
+  literals.begin = fmt::format("{}{}{}", form.call_begin, form.name_prefix, name);
   if (form.has_slot && form.slot_is_id) {
     literals.begin += form.arguments_begin;
   } else if (form.has_slot) {

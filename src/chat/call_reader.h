@@ -36,12 +36,18 @@ struct Progress {
   Verdict verdict = Verdict::kGoOn;
 };
 
+// What is left of a call within which the answer ends.
+struct CallRest {
+  std::string text = {};  // that is no part of its arguments, for which it came too late
+  bool whole = false;     // the arguments are complete
+};
+
 class CallReader {
  public:
   virtual ~CallReader() = default;
   virtual Progress read(std::string_view text, CallSink& sink) = 0;
   // The answer ends with `text`, which read() wanted more of.
-  virtual void finish(std::string_view text, CallSink& sink) = 0;
+  virtual CallRest finish(std::string_view text, CallSink& sink) = 0;
   // All that was taken is certain: no call is being read whose text may turn out to be content.
   virtual bool settled() const { return false; }
 };
@@ -51,17 +57,28 @@ inline constexpr std::size_t kNameBytesMax = 256;
 // Returns whether `name` may be a tool's.
 bool is_tool_name(std::string_view name);
 
-// Form and schemas must outlive the reader. Each reads one call without its markers.
-std::unique_ptr<CallReader> make_json_call_reader(const ToolCallForm& form);
+// Where the text that a section's reader gets begins.
+enum class SectionStart : std::uint8_t {
+  kSection,  // behind section_marker()
+  kInner,    // behind inner_marker()
+  kOther,    // behind one of the form's other_begins
+  kBare,     // at a bracket: nothing announces the calls
+};
+
+// Form and schemas must outlive the reader. Each reads one call without its markers. With `bare` an
+// object is no call at the first key that calls do not have.
+std::unique_ptr<CallReader> make_json_call_reader(const ToolCallForm& form, bool bare);
 std::unique_ptr<CallReader> make_named_call_reader(const ToolCallForm& form,
                                                    const ToolSchemas& schemas);
 
 // The text that begins a section of calls, without white space; empty: calls stand at the start of
 // the answer and nothing announces them.
 std::string section_marker(const ToolCallForm& form);
+// The text behind it that begins a call and that models write without the section's, too:
+// "<function=" behind "<tool_call>"; empty: there is none.
+std::string inner_marker(const ToolCallForm& form);
 
-// Reads what follows section_marker(), or one of the form's other_begins when `other`.
 std::unique_ptr<CallReader> make_section_reader(const ToolCallForm& form,
-                                                const ToolSchemas& schemas, bool other);
+                                                const ToolSchemas& schemas, SectionStart start);
 
 }  // namespace pagoda::chat

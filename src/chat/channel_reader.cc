@@ -80,10 +80,14 @@ std::size_t ChannelReader::read_header(std::string_view text, bool finishing, co
     return message + kMessage.size();
   }
   if (finishing && plausible) {
-    emit(AnswerEvent::Kind::kContent, text);
+    // A header that was cut off says nothing.
+    const bool is_header =
+        behind_mark_ || core(text).starts_with("<|") || core(text).starts_with("to=");
+    if (!is_header) emit(AnswerEvent::Kind::kContent, text);
     return text.size();
   }
   at_ = At::kContent;
+  behind_mark_ = false;
   // A mark that opens nothing is text, so that reading goes on behind it.
   const FoundMark found = find_mark(text);
   const std::size_t taken = found.at > 0 ? found.at : std::max<std::size_t>(found.bytes, 1);
@@ -95,10 +99,13 @@ void ChannelReader::open_body(std::string_view header, CallSink& sink) {
   constexpr std::string_view kFunctions = "functions.";
   const std::string_view channel = word_behind(header, kChannel);
   std::string_view recipient = word_behind(header, "to=");
-  if (recipient.starts_with(kFunctions)) recipient.remove_prefix(kFunctions.size());
-  has_arguments_ = false;
+  // Others than functions are tools that the model was trained with, "python" and "browser.search".
+  const bool is_function = recipient.starts_with(kFunctions);
+  if (is_function) recipient.remove_prefix(kFunctions.size());
+  const bool is_call = is_function ? is_tool_name(recipient) : schemas_.contains(recipient);
+  behind_mark_ = has_arguments_ = false;
   arguments_ = JsonStream();
-  if (reads_calls_ && is_tool_name(recipient) && sink.begin_call(recipient, {})) {
+  if (reads_calls_ && is_call && sink.begin_call(recipient, {})) {
     at_ = At::kCall;
   } else {
     at_ = channel == "analysis" ? At::kReasoning : At::kContent;
@@ -116,6 +123,7 @@ std::size_t ChannelReader::read_body(std::string_view text, bool finishing, cons
   // A header that begins with the channel keeps its mark.
   const bool opens = text.starts_with(kChannel);
   at_ = At::kHeader;
+  behind_mark_ = true;
   return opens ? read_header(text, finishing, emit, sink) : found.bytes;
 }
 
@@ -139,6 +147,7 @@ void ChannelReader::end_body(CallSink& sink) {
   const std::string rest = arguments_.finish();
   if (!rest.empty()) sink.add_arguments(rest);
   if (!has_arguments_ && rest.empty()) sink.add_arguments("{}");
+  was_cut_ = has_arguments_ && arguments_.state() == JsonStream::State::kOpen;
   sink.end_call();
   at_ = At::kContent;
 }

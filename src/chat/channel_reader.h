@@ -23,11 +23,14 @@ class ChannelReader {
  public:
   using Emit = std::function<void(AnswerEvent::Kind, std::string_view)>;
 
-  // `reads_calls` false: a message to a tool is content.
-  explicit ChannelReader(bool reads_calls) : reads_calls_(reads_calls) {}
+  // `reads_calls` false: a message to a tool is content. The schemas must outlive the reader.
+  ChannelReader(bool reads_calls, const ToolSchemas& schemas)
+      : reads_calls_(reads_calls), schemas_(schemas) {}
 
   // Returns the bytes taken from the start of `text`; with `finishing` it takes all.
   std::size_t read(std::string_view text, bool finishing, const Emit& emit, CallSink& sink);
+  // The last call ended within its arguments.
+  bool was_cut() const { return was_cut_; }
 
  private:
   enum class At : std::uint8_t { kHeader, kReasoning, kContent, kCall };
@@ -39,7 +42,10 @@ class ChannelReader {
   void end_body(CallSink& sink);
 
   bool reads_calls_;
+  const ToolSchemas& schemas_;
   At at_ = At::kHeader;
+  bool behind_mark_ = false;  // the header follows a mark, and so is one
+  bool was_cut_ = false;
   JsonStream arguments_;
   bool has_arguments_ = false;
 };

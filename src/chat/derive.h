@@ -19,8 +19,9 @@ namespace pagoda::chat {
 std::optional<ToolCallForm> derive_calls(const TemplateProbe& probe);
 // Finds markers of reasoning and of content; `calls` are the form's, where there are any.
 void derive_texts(const TemplateProbe& probe, std::string_view source, AnswerForm& form);
-// Returns whether `form` reads what the template writes for an assistant's message.
-bool reads_back(const TemplateProbe& probe, const AnswerForm& form);
+// Returns whether `form` reads what the template writes for an assistant's message with up to
+// `calls_max` calls.
+bool reads_back(const TemplateProbe& probe, const AnswerForm& form, std::size_t calls_max = 2);
 
 // The form by which answers are read, and where it is from.
 struct FoundForm {
@@ -29,6 +30,8 @@ struct FoundForm {
   std::string reasoning_from;  // likewise
   bool shows_tools = false;    // the template tells the model about tools
   bool shows_calls = false;    // the template writes calls of the history
+  // The template writes tools or calls in a way that nobody here can read: answers have none.
+  bool unreadable_calls = false;
 };
 
 struct FormOverrides {
@@ -41,5 +44,7 @@ Result<FoundForm> find_form(const text::ChatTemplate& chat, const FormOverrides&
 
 // Returns whether a prompt ends within reasoning that the answer goes on with.
 bool opens_reasoning(const AnswerForm& form, const text::OriginText& prompt);
+// Returns whether a prompt ends with reasoning that is closed: the answer has none.
+bool closes_reasoning(const AnswerForm& form, const text::OriginText& prompt);
 
 }  // namespace pagoda::chat

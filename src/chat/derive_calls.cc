@@ -48,6 +48,8 @@ void read_keys(const ChatJson& object, std::string_view name, ToolCallForm& form
     const bool quotes =
         value.is_string() && value.get<std::string>().find(kProbeKeys[0]) != kNowhere;
     if ((holds || quotes) && key != name) form.arguments_key = key;
+    const bool behind_arguments = object.contains(form.arguments_key);
+    if (key == "id" && value == kProbeIds[0] && behind_arguments) form.id_is_last = true;
   }
 }
 
@@ -71,13 +73,21 @@ class CallDeriver {
       if (!find_arguments(*one, name, key)) return std::nullopt;
     }
     const auto two = tail({{0, probe_arguments(1)}, {1, probe_arguments(1)}});
-    if (!find_markers(*one, two.value_or(""))) return std::nullopt;
+    if (!find_markers(*one, two.value_or("")) || has_probe_id()) return std::nullopt;
     return form_;
   }
 
  private:
   std::optional<std::string> tail(std::vector<ProbeCall> calls, bool content = false) const {
     return probe_.tail({.content = content, .calls = std::move(calls)});
+  }
+
+  // An id that no slot explains is a literal of nobody's.
+  bool has_probe_id() const {
+    const std::string all = form_.section_begin + form_.call_begin + form_.name_end +
+                            form_.arguments_begin + form_.call_end + form_.separator +
+                            form_.section_end;
+    return all.find(kProbeIds[0]) != kNowhere || all.find(kProbeIds[1]) != kNowhere;
   }
 
   // The text between two words, the second of which follows the first; nothing if one is missing.

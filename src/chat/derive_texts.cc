@@ -36,6 +36,7 @@ class TextDeriver {
     if (at == kMissing) return;
     content_head_ = content.substr(0, at);
     find_content_end(content.substr(at + size_of(kProbeContent)));
+    find_turn_end(content.substr(at + size_of(kProbeContent)));
     const std::string both = probe_.tail({.content = true, .reasoning = true}).value_or("");
     const std::size_t reasoning = both.find(kProbeReasoning);
     const std::size_t behind =
@@ -61,6 +62,28 @@ class TextDeriver {
     if (!core(shared).empty() && shared != turn_end) form_.content_end = shared;
   }
 
+  // The last tag is a token that ends the answer, so that its text is never seen; whole tags before
+  // it are.
+  void find_turn_end(std::string behind) {
+    if (behind.starts_with(form_.content_end)) behind.erase(0, form_.content_end.size());
+    const std::string_view all = core(behind);
+    const std::size_t last = all.rfind('<');
+    if (last == kMissing) return;
+    const std::string_view end = core(all.substr(0, last));
+    const bool is_tags = end.starts_with('<') && end.ends_with('>');
+    if (is_tags && end.size() <= kTagBytesMax) form_.turn_end = end;
+  }
+
+  // What a prompt that asks for thinking opens, where every prompt does one or the other.
+  std::string opened_by_prompt() const {
+    const std::string off = probe_.generation_tail(false).value_or(generation_);
+    const std::size_t shared = shared_prefix(generation_, off);
+    if (shared == generation_.size() || off.starts_with(generation_)) return {};
+    const std::size_t tag = generation_.substr(0, shared).find_last_of("<[");
+    const std::string opened = generation_.substr(tag == kMissing ? shared : tag);
+    return opened.size() > kTagBytesMax ? std::string() : opened;
+  }
+
   std::string own_content_head() const {
     return content_head_.substr(shared_prefix(content_head_, generation_));
   }
@@ -83,6 +106,7 @@ class TextDeriver {
     reasoning.end = gap.substr(0, gap.size() - opening.size());
     reasoning.begin = head.substr(shared_prefix(head, generation_));
     if (core(reasoning.begin).empty()) reasoning.begin = last_tag(head, content_head_);
+    if (core(reasoning.begin).empty()) reasoning.begin = opened_by_prompt();
     if (!core(reasoning.end).empty()) form_.reasoning = std::move(reasoning);
   }
 
@@ -221,7 +245,7 @@ void derive_texts(const TemplateProbe& probe, std::string_view source, AnswerFor
   TextDeriver(probe, source, form).derive();
 }
 
-bool reads_back(const TemplateProbe& probe, const AnswerForm& form) {
+bool reads_back(const TemplateProbe& probe, const AnswerForm& form, std::size_t calls_max) {
   const std::vector<ProbeCall> one = {{0, probe_arguments(2)}};
   const std::vector<ProbeCall> two = {{0, probe_arguments(2)}, {1, probe_arguments(1)}};
   bool any = false;
@@ -230,6 +254,7 @@ bool reads_back(const TemplateProbe& probe, const AnswerForm& form) {
         ProbeMessage{.content = true, .calls = two},
         ProbeMessage{.content = true, .reasoning = true, .calls = one},
         ProbeMessage{.content = true, .reasoning = true, .calls = two}}) {
+    if (message.calls.size() > calls_max) continue;
     const auto written = probe.tail(message);
     // A template that refuses a message, or shows its first call alone, says nothing about it.
     if (!written) continue;
@@ -256,6 +281,10 @@ bool opens_reasoning(const AnswerForm& form, const text::OriginText& prompt) {
     break;
   }
   return ends_open(*form.reasoning, prompt.bytes().substr(begin));
+}
+
+bool closes_reasoning(const AnswerForm& form, const text::OriginText& prompt) {
+  return form.reasoning && core(prompt.bytes()).ends_with(core(form.reasoning->end));
 }
 
 }  // namespace pagoda::chat

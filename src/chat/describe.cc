@@ -34,6 +34,7 @@ Json describe_calls(const ToolCallForm& calls) {
     json["name_key"] = calls.name_is_key ? "(the name itself)" : calls.name_key;
     if (!calls.name_is_key) json["arguments_key"] = calls.arguments_key;
   } else {
+    add_text(json, "name_prefix", calls.name_prefix);
     add_text(json, "name_end", calls.name_end);
     if (calls.has_slot) json["slot"] = calls.slot_is_id ? "id" : "number";
     add_text(json, "arguments_begin", calls.arguments_begin);
@@ -70,6 +71,7 @@ Json describe_form(const FoundForm& found) {
   Json content = Json::object();
   add_text(content, "begin", form.content_begin);
   add_text(content, "end", form.content_end);
+  add_text(content, "turn_end", form.turn_end);
   if (!content.empty()) json["content"] = std::move(content);
   return json;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chat/call_reader.h"
 #include "chat/derive.h"
 #include "chat/known_forms.h"
 #include "chat/literal.h"
@@ -44,16 +45,9 @@ class FormFinder {
     for (const KnownToolForm& known : known_tool_forms()) {
       if (known.sure && has_signs(known, chat_.source())) return take(known);
     }
-    if (auto calls = derive_calls(probe_)) {
-      AnswerForm form = found_.form;
-      form.name = "derived";
-      form.calls = std::move(calls);
-      derive_texts(probe_, chat_.source(), form);
-      if (reads_back(probe_, form)) {
-        found_.form = std::move(form);
-        found_.calls_from = "derived";
-        return finished();
-      }
+    // A template may write several calls in a way that no model was trained on.
+    for (const std::size_t calls_max : {2, 1}) {
+      if (derive(calls_max)) return finished();
     }
     for (const KnownToolForm& known : known_tool_forms()) {
       if (!has_signs(known, chat_.source())) continue;
@@ -61,17 +55,54 @@ class FormFinder {
       AnswerForm form = found_.form;
       use_known(known, form);
       derive_texts(probe_, chat_.source(), form);
-      if (!found_.shows_calls || reads_back(probe_, form)) return take(known);
+      if (!found_.shows_calls || reads_back(probe_, form, 1)) return take(known);
     }
-    found_.form.name = "generic";
-    found_.form.generic = true;
-    found_.form.calls = generic_tool_form();
-    found_.calls_from = "generic";
+    if (found_.shows_tools || found_.shows_calls) {
+      // The model was trained on something else than the generic form.
+      found_.form.name = found_.calls_from = "none";
+      found_.unreadable_calls = true;
+    } else {
+      found_.form.name = found_.calls_from = "generic";
+      found_.form.generic = true;
+      found_.form.calls = generic_tool_form();
+    }
     derive_texts(probe_, chat_.source(), found_.form);
     return finished();
   }
 
  private:
+  bool derive(std::size_t calls_max) {
+    auto calls = derive_calls(probe_);
+    if (!calls) return false;
+    AnswerForm form = found_.form;
+    form.name = "derived";
+    form.calls = std::move(calls);
+    derive_texts(probe_, chat_.source(), form);
+    if (!reads_back(probe_, form, calls_max)) return false;
+    add_table(form);
+    found_.form = std::move(form);
+    found_.calls_from = "derived";
+    return true;
+  }
+
+  // What the template tells the model, but does not write itself: a marker of bare objects
+  // (Phi-4-mini), a place for the id (Devstral).
+  void add_table(AnswerForm& form) const {
+    for (const KnownToolForm& known : known_tool_forms()) {
+      if (!has_signs(known, chat_.source())) continue;
+      const std::string marker = section_marker(known.calls);
+      if (section_marker(*form.calls).empty()) {
+        const bool same = known.calls.syntax == form.calls->syntax;
+        if (same && !marker.empty()) form.calls->other_begins.push_back(marker);
+      } else if (known.calls.has_slot && !form.calls->has_slot) {
+        AnswerForm with_slot = form;
+        with_slot.calls = known.calls;
+        with_slot.calls->before = form.calls->before;
+        if (reads_back(probe_, with_slot, 1)) form = std::move(with_slot);
+      }
+    }
+  }
+
   FoundForm take(const KnownToolForm& known) {
     use_known(known, found_.form);
     found_.calls_from = "table";

@@ -13,7 +13,7 @@ namespace {
 
 class JsonCallReader : public CallReader {
  public:
-  explicit JsonCallReader(const ToolCallForm& form) : form_(form) {}
+  JsonCallReader(const ToolCallForm& form, bool bare) : form_(form), bare_(bare) {}
 
   Progress read(std::string_view text, CallSink& sink) override {
     Progress progress;
@@ -26,8 +26,10 @@ class JsonCallReader : public CallReader {
     return progress;
   }
 
-  void finish(std::string_view, CallSink& sink) override {
-    if (begun_) sink.add_arguments(value_.finish());
+  CallRest finish(std::string_view, CallSink& sink) override {
+    const bool within = at_ == At::kValue && streams_;
+    if (within) sink.add_arguments(value_.finish());
+    return {.whole = !within};
   }
 
  private:
@@ -89,10 +91,14 @@ class JsonCallReader : public CallReader {
     const auto parsed = nlohmann::json::parse(key_text_, nullptr, false);
     if (!parsed.is_string()) return {taken, Verdict::kMalformed};
     role_ = role_of(parsed.get<std::string>());
+    if (bare_ && role_ == Role::kOther && !is_beside(parsed.get<std::string>())) {
+      return {taken, Verdict::kMalformed};
+    }
     at_ = At::kColon;
     value_ = JsonStream();
     value_text_.clear();
     is_first_ = true;
+    streams_ = false;
     return {taken, Verdict::kGoOn};
   }
 
@@ -110,6 +116,11 @@ class JsonCallReader : public CallReader {
     return key == "id" ? Role::kId : Role::kOther;
   }
 
+  // Keys that calls have beside those that matter.
+  static bool is_beside(const std::string& key) {
+    return key == "type" || key == "tool_call_id" || key == "index";
+  }
+
   Progress read_value(std::string_view text, CallSink& sink) {
     if (is_first_) {
       if (is_space(text.front())) return {1, Verdict::kGoOn};
@@ -121,7 +132,8 @@ class JsonCallReader : public CallReader {
         return expect(true, At::kKeyOrEnd);
       }
       // Arguments may be a string that holds JSON: it is passed on as what it holds.
-      streams_ = role_ == Role::kArguments && text.front() == '{' && name_ && !begun_;
+      streams_ =
+          role_ == Role::kArguments && text.front() == '{' && name_ && !begun_ && !form_.id_is_last;
       if (streams_ && !begin(sink)) return {0, Verdict::kMalformed};
     }
     std::string out;
@@ -149,12 +161,13 @@ class JsonCallReader : public CallReader {
       arguments_ = std::move(text);
     } else if (role_ == Role::kId) {
       if (parsed.is_string()) id_ = parsed.get<std::string>();
-      return true;
     } else {
       if (!parsed.is_string() || begun_) return false;
       name_ = parsed.get<std::string>();
     }
-    if (!name_ || !arguments_) return true;
+    if (begun_ || !name_ || !arguments_) return true;
+    // The id comes last, or the object ends without one.
+    if (form_.id_is_last && role_ != Role::kId) return true;
     if (!begin(sink)) return false;
     sink.add_arguments(*arguments_);
     return true;
@@ -166,6 +179,7 @@ class JsonCallReader : public CallReader {
   }
 
   const ToolCallForm& form_;
+  bool bare_;
   At at_ = At::kBegin;
   Role role_ = Role::kOther;
   std::uint32_t depth_ = 0;
@@ -183,8 +197,8 @@ class JsonCallReader : public CallReader {
 
 }  // namespace
 
-std::unique_ptr<CallReader> make_json_call_reader(const ToolCallForm& form) {
-  return std::make_unique<JsonCallReader>(form);
+std::unique_ptr<CallReader> make_json_call_reader(const ToolCallForm& form, bool bare) {
+  return std::make_unique<JsonCallReader>(form, bare);
 }
 
 bool is_tool_name(std::string_view name) {

@@ -70,6 +70,12 @@ ToolCallForm llama3_json() {
   return form;
 }
 
+ToolCallForm mistral_nemo() {
+  ToolCallForm form = json_array("[TOOL_CALLS][", "]");
+  form.id_is_last = true;
+  return form;
+}
+
 ToolCallForm cohere() {
   ToolCallForm form = json_array("<|START_ACTION|>[\n    ", "\n]<|END_ACTION|>");
   form.separator = ",\n    ";
@@ -115,6 +121,17 @@ ToolCallForm arg_keys(const std::string& space) {
                 {{"</arg_key>" + space + "<arg_value>"}}, "</arg_value>" + space);
 }
 
+ToolCallForm kimi_k2() {
+  ToolCallForm form =
+      with_slot(named_json(json_calls("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
+                                      "<|tool_call_begin|>", "<|tool_call_end|>", ""),
+                           ":"),
+                "<|tool_call_argument_begin|>", false);
+  form.name_prefix = "functions.";
+  form.call_is_id = true;
+  return form;
+}
+
 ToolCallForm hermes() { return json_calls("", "", "<tool_call>\n", "\n</tool_call>", "\n"); }
 
 ToolCallForm qwen3_coder(const std::string& tag, const std::string& space) {
@@ -142,11 +159,7 @@ std::vector<KnownToolForm> sure_forms() {
        .signs = {"<start_function_call>", "<escape>"},
        .sure = true},
       {.names = {"kimi_k2"},
-       .calls = with_slot(
-           named_json(json_calls("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
-                                 "<|tool_call_begin|>functions.", "<|tool_call_end|>", ""),
-                      ":"),
-           "<|tool_call_argument_begin|>", false),
+       .calls = kimi_k2(),
        .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>"},
        .sure = true,
        .ids = CallIdStyle::kKimi},
@@ -179,6 +192,9 @@ std::vector<KnownToolForm> named_forms() {
       {.names = {"lfm2"},
        .calls = keywords("<|tool_call_start|>[", "]<|tool_call_end|>", ", "),
        .signs = {"<|tool_list_start|>"}},
+      {.names = {"lfm2"},
+       .calls = keywords("<|tool_call_start|>[", "]<|tool_call_end|>", ", "),
+       .signs = {"List of tools: [", "keep_past_thinking"}},
       {.names = {"deepseek_v3"},
        .calls = named_json(json_calls(deep_begin, deep_end, deep_call + "function<｜tool▁sep｜>",
                                       "\n```" + deep_call_end, "\n"),
@@ -225,7 +241,7 @@ std::vector<KnownToolForm> tagged_forms() {
 std::vector<KnownToolForm> json_forms() {
   return {
       {.names = {"mistral_nemo"},
-       .calls = json_array("[TOOL_CALLS][", "]"),
+       .calls = mistral_nemo(),
        .signs = {"[TOOL_CALLS]"},
        .ids = CallIdStyle::kNine},
       {.names = {"phi4_mini_json"}, .calls = json_array("functools[", "]"), .signs = {"functools"}},
@@ -330,7 +346,13 @@ std::string list_tool_forms() { return list_names(known_tool_forms()); }
 std::string list_reasoning_forms() { return list_names(known_reasoning_forms()); }
 
 const ToolCallForm& generic_tool_form() {
-  static const ToolCallForm kForm = json_calls("", "", "{\"tool_call\": ", "}", "\n");
+  static const ToolCallForm kForm = [] {
+    ToolCallForm form = json_calls("", "", "{\"tool_call\": ", "}", "\n");
+    // As models write it of their own accord.
+    form.other_begins = {"{ \"tool_call\":",  "{\"tool_call\" :",    "{ \"tool_call\" :",
+                         "{\n\"tool_call\":", "{\n  \"tool_call\":", "{\n    \"tool_call\":"};
+    return form;
+  }();
   return kForm;
 }
 

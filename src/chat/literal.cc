@@ -39,9 +39,33 @@ std::vector<std::string> words(std::string_view literal) {
   return found;
 }
 
+std::vector<std::string> tags(std::string_view literal) {
+  std::vector<std::string> found;
+  for (const std::string& word : words(literal)) {
+    std::size_t from = 0;
+    for (std::size_t at = word.find("><"); at != std::string::npos; at = word.find("><", from)) {
+      found.push_back(word.substr(from, at + 1 - from));
+      from = at + 1;
+    }
+    found.push_back(word.substr(from));
+  }
+  return found;
+}
+
 LiteralMatch match_start(std::string_view text, std::string_view literal) {
   if (text.starts_with(literal)) return LiteralMatch::kYes;
   return literal.starts_with(text) ? LiteralMatch::kPartial : LiteralMatch::kNo;
+}
+
+WordsMatch match_words(std::string_view text, const std::vector<std::string>& words) {
+  WordsMatch found = {LiteralMatch::kYes, 0};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    while (i > 0 && found.bytes < text.size() && is_space(text[found.bytes])) ++found.bytes;
+    found.match = match_start(text.substr(found.bytes), words[i]);
+    if (found.match != LiteralMatch::kYes) return {found.match, 0};
+    found.bytes += words[i].size();
+  }
+  return found;
 }
 
 std::size_t shared_prefix(std::string_view a, std::string_view b) {

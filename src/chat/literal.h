@@ -18,11 +18,21 @@ std::string_view head_space(std::string_view literal);
 std::string_view tail_space(std::string_view literal);
 // Returns the literal's parts between white space.
 std::vector<std::string> words(std::string_view literal);
+// The same, and a tag that follows another is a part of its own: "</arg_key><arg_value>" has two.
+std::vector<std::string> tags(std::string_view literal);
 
 enum class LiteralMatch : unsigned char { kNo, kPartial, kYes };
 
 // Compares the start of `text` with `literal`; kPartial: the text ends within it.
 LiteralMatch match_start(std::string_view text, std::string_view literal);
+
+struct WordsMatch {
+  LiteralMatch match = LiteralMatch::kNo;
+  std::size_t bytes = 0;  // of the text, where it matches
+};
+
+// Compares the start of `text` with words between which any white space may stand.
+WordsMatch match_words(std::string_view text, const std::vector<std::string>& words);
 
 // Comparing two renderings finds where they part, which may be within a tag:
 //   <|START_TEXT|> and <|START_THINKING|> part behind "<|START_T".

@@ -14,25 +14,28 @@ namespace {
 
 constexpr std::size_t kAbsent = std::string_view::npos;
 constexpr std::size_t kSlotBytesMax = 256;
-constexpr std::size_t kCallEnd = 3;  // the call's end among what may end a name
+constexpr std::size_t kSpaceMax = 64;  // white space behind a value's end
+constexpr std::size_t kCallEnd = 3;    // the call's end among what may end a name
+
+using Words = std::vector<std::string>;
 
 // Where `text` has one of several literals first; the longest of those that begin there.
 struct FirstOf {
   std::size_t at = kAbsent;
   std::size_t literal = 0;
-  bool certain = true;  // false: the text ends within a literal that may begin at `at`
+  std::size_t bytes = 0;  // of the literal in the text
+  bool certain = true;    // false: the text ends within a literal that may begin at `at`
 };
 
-FirstOf find_first(std::string_view text, const std::vector<std::string>& literals) {
+FirstOf find_first(std::string_view text, const std::vector<Words>& literals) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     FirstOf found;
     for (std::size_t i = 0; i < literals.size(); ++i) {
       if (literals[i].empty()) continue;
-      const LiteralMatch match = match_start(text.substr(at), literals[i]);
-      if (match == LiteralMatch::kPartial) return {at, i, false};
-      if (match == LiteralMatch::kYes &&
-          (found.at == kAbsent || literals[i].size() > literals[found.literal].size())) {
-        found = {at, i, true};
+      const WordsMatch match = match_words(text.substr(at), literals[i]);
+      if (match.match == LiteralMatch::kPartial) return {at, i, 0, false};
+      if (match.match == LiteralMatch::kYes && (found.at == kAbsent || match.bytes > found.bytes)) {
+        found = {at, i, match.bytes, true};
       }
     }
     if (found.at != kAbsent) return found;
@@ -45,16 +48,17 @@ class NamedCallReader : public CallReader {
   NamedCallReader(const ToolCallForm& form, const ToolSchemas& schemas)
       : form_(form),
         schemas_(schemas),
-        name_ends_({std::string(core(form.name_end)), std::string(core(form.arguments_begin)),
-                    std::string(core(form.tagged.key_begin)), first_word(form.call_end)}),
+        name_ends_({tags(form.name_end), tags(form.arguments_begin), words(form.tagged.key_begin),
+                    first_word(form.call_end)}),
         key_begin_(words(form.tagged.key_begin)),
         literal_(form.arguments == ArgumentSyntax::kQuoted ? form.quote : std::string()) {
-    if (form.arguments == ArgumentSyntax::kKeywords) name_ends_ = {"("};
-    if (form.arguments == ArgumentSyntax::kQuoted) name_ends_ = {"{"};
+    if (form.arguments == ArgumentSyntax::kKeywords) name_ends_ = {{"("}};
+    if (form.arguments == ArgumentSyntax::kQuoted) name_ends_ = {{"{"}};
     // A name that nothing but white space follows ends where its arguments begin.
-    if (form.arguments == ArgumentSyntax::kJson) name_ends_.emplace_back("{");
-    for (const KeyEnd& end : form.tagged.key_ends) {
-      key_ends_.push_back(std::string(core(end.text)));
+    if (form.arguments == ArgumentSyntax::kJson) name_ends_.push_back({"{"});
+    for (const KeyEnd& end : form.tagged.key_ends) key_ends_.push_back(tags(end.text));
+    for (const std::string& literal : {form.tagged.key_begin, form.call_end, form.section_end}) {
+      for (const std::string& word : words(literal)) behind_values_.push_back(word);
     }
   }
 
@@ -67,20 +71,58 @@ class NamedCallReader : public CallReader {
     return progress;
   }
 
-  void finish(std::string_view text, CallSink& sink) override {
-    if (at_ == At::kJson) sink.add_arguments(json_.finish());
-    if (at_ != At::kValue || !begun_) return;
-    if (!value_open_) sink.add_arguments(opening() + "\"");
-    sink.add_arguments(json_escaped(text));
+  CallRest finish(std::string_view text, CallSink& sink) override {
+    if (!begun_) return {};
+    switch (at_) {
+      case At::kJson:
+        sink.add_arguments(json_.finish());
+        return {.whole = json_.state() == JsonStream::State::kDone};
+      case At::kValue:
+        return finish_value(text, sink);
+      case At::kBody:
+      case At::kKeyOrEnd:
+      case At::kKey: {
+        // What follows the last value is no value yet.
+        const bool in_key = at_ == At::kKey;
+        sink.add_arguments("}");
+        std::string rest = in_key ? form_.tagged.key_begin : std::string();
+        rest += text;
+        return {left_behind(rest), !in_key};
+      }
+      default:
+        return {};
+    }
   }
 
  private:
   enum class At : std::uint8_t { kName, kSlot, kBody, kJson, kKeyOrEnd, kKey, kValue, kLiteral };
   using Verdict = Progress::Verdict;
 
-  static std::string first_word(std::string_view literal) {
-    const std::vector<std::string> parts = words(literal);
-    return parts.empty() ? std::string() : parts.front();
+  static Words first_word(std::string_view literal) {
+    Words parts = words(literal);
+    if (parts.size() > 1) parts.resize(1);
+    return parts;
+  }
+
+  // The text behind the last value, but for the beginning of a marker.
+  std::string left_behind(std::string_view text) const {
+    const bool is_marker =
+        std::any_of(behind_values_.begin(), behind_values_.end(),
+                    [&](const std::string& word) { return word.starts_with(core(text)); });
+    return is_marker ? std::string() : std::string(core(text));
+  }
+
+  // A value whose end is there is whole, though nothing follows it.
+  CallRest finish_value(std::string_view text, CallSink& sink) {
+    const std::size_t end = text.find(value_end_, searched_);
+    if (end != kAbsent) {
+      end_value(text.substr(0, end), sink);
+      sink.add_arguments("}");
+      return {left_behind(text.substr(end + value_end_.size())), true};
+    }
+    if (!value_open_) sink.add_arguments(opening() + "\"");
+    sink.add_arguments(json_escaped(text));
+    return {};
   }
 
   Progress step(std::string_view text, CallSink& sink) {
@@ -112,13 +154,17 @@ class NamedCallReader : public CallReader {
       return {0, window.size() < text.size() ? Verdict::kMalformed : Verdict::kNeedsMore};
     }
     name_ = core(text.substr(0, end.at));
+    written_ = name_;
+    if (!form_.name_prefix.empty() && name_.starts_with(form_.name_prefix)) {
+      name_.erase(0, form_.name_prefix.size());
+    }
     if (!is_tool_name(name_)) return {0, Verdict::kMalformed};
-    const std::string& literal = name_ends_[end.literal];
-    const bool is_name_end = literal == core(form_.name_end) && !literal.empty();
-    const bool is_slot_end = literal == core(form_.arguments_begin) && !literal.empty();
-    const bool is_bracket = literal == "(" || literal == "{";
+    const Words& literal = name_ends_[end.literal];
+    const bool is_name_end = literal == tags(form_.name_end);
+    const bool is_slot_end = literal == tags(form_.arguments_begin);
+    const bool is_bracket = literal == Words{"("} || literal == Words{"{"};
     const std::size_t taken =
-        (is_name_end || is_slot_end) && !is_bracket ? end.at + literal.size() : end.at;
+        (is_name_end || is_slot_end) && !is_bracket ? end.at + end.bytes : end.at;
     if (is_name_end && form_.has_slot) {
       at_ = At::kSlot;
       return {taken, Verdict::kGoOn};
@@ -133,7 +179,9 @@ class NamedCallReader : public CallReader {
     if (at == kAbsent) {
       return {0, window.size() < text.size() ? Verdict::kMalformed : Verdict::kNeedsMore};
     }
-    if (form_.slot_is_id) id_ = core(text.substr(0, at));
+    const std::string slot(core(text.substr(0, at)));
+    if (form_.slot_is_id) id_ = slot;
+    if (form_.call_is_id) id_ = written_ + form_.name_end + slot;
     return begin(at + end.size(), sink);
   }
 
@@ -199,24 +247,19 @@ class NamedCallReader : public CallReader {
   Progress read_key_begin(std::string_view text, CallSink& sink) {
     if (text.empty()) return {0, Verdict::kNeedsMore};
     if (is_space(text.front())) return {1, Verdict::kGoOn};
-    const std::string& call_end = name_ends_[kCallEnd];
-    const LiteralMatch closes = call_end.empty() ? LiteralMatch::kNo : match_start(text, call_end);
+    const Words& call_end = name_ends_[kCallEnd];
+    const LiteralMatch closes =
+        call_end.empty() ? LiteralMatch::kNo : match_words(text, call_end).match;
     if (closes == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
-    std::size_t taken = 0;
-    LiteralMatch match = closes == LiteralMatch::kYes ? LiteralMatch::kNo : LiteralMatch::kYes;
-    for (const std::string& word : key_begin_) {
-      if (match != LiteralMatch::kYes) break;
-      while (taken < text.size() && is_space(text[taken])) ++taken;
-      match = match_start(text.substr(taken), word);
-      taken += word.size();
-    }
-    if (match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
-    if (match == LiteralMatch::kNo) {
+    WordsMatch key = {LiteralMatch::kNo, 0};
+    if (closes == LiteralMatch::kNo) key = match_words(text, key_begin_);
+    if (key.match == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    if (key.match == LiteralMatch::kNo) {
       sink.add_arguments("}");
       return {0, Verdict::kEnd};
     }
     at_ = At::kKey;
-    return {taken, Verdict::kGoOn};
+    return {key.bytes, Verdict::kGoOn};
   }
 
   Progress read_key(std::string_view text) {
@@ -233,7 +276,7 @@ class NamedCallReader : public CallReader {
     if (form_.tagged.value_end_has_key) value_end_ += key_ + form_.tagged.close_end;
     value_open_ = false;
     at_ = At::kValue;
-    return {end.at + key_ends_[end.literal].size(), Verdict::kGoOn};
+    return {end.at + end.bytes, Verdict::kGoOn};
   }
 
   // The comma and the key before a value.
@@ -252,12 +295,25 @@ class NamedCallReader : public CallReader {
       }
       lead_ = {};
     }
-    const std::string_view space = head_space(form_.tagged.value_end);
     const std::size_t end = text.find(value_end_, searched_);
-    if (end == kAbsent) {
-      return type_ == ArgumentType::kString ? stream_string(text, space.size(), sink) : wait(text);
+    if (end == kAbsent) return is_text(text) ? stream_string(text, sink) : wait(text);
+    const LiteralMatch ends = match_behind(text.substr(end + value_end_.size()));
+    if (ends == LiteralMatch::kPartial) {
+      searched_ = end;
+      return {0, Verdict::kNeedsMore};
     }
-    std::string_view value = text.substr(0, end);
+    if (ends == LiteralMatch::kNo) {
+      // The text of the marker is part of the value.
+      searched_ = end + 1;
+      return {0, Verdict::kGoOn};
+    }
+    end_value(text.substr(0, end), sink);
+    at_ = At::kKeyOrEnd;
+    return {end + value_end_.size(), Verdict::kGoOn};
+  }
+
+  void end_value(std::string_view value, CallSink& sink) {
+    const std::string_view space = head_space(form_.tagged.value_end);
     if (!space.empty() && value.ends_with(space)) value.remove_suffix(space.size());
     if (value_open_) {
       sink.add_arguments(json_escaped(value) + "\"");
@@ -265,29 +321,52 @@ class NamedCallReader : public CallReader {
       sink.add_arguments(opening() + value_json(value));
     }
     searched_ = 0;
-    at_ = At::kKeyOrEnd;
-    return {end + value_end_.size(), Verdict::kGoOn};
+  }
+
+  // A value's end is one where another value or the call's end follows: strings may contain it.
+  LiteralMatch match_behind(std::string_view text) const {
+    const std::string_view next = text.substr(head_space(text).size());
+    if (text.size() - next.size() > kSpaceMax) return LiteralMatch::kNo;
+    LiteralMatch best = LiteralMatch::kNo;
+    for (const std::string& word : behind_values_) best = std::max(best, match_start(next, word));
+    return best;
   }
 
   Progress wait(std::string_view text) {
-    searched_ = text.size() < value_end_.size() ? 0 : text.size() - value_end_.size() + 1;
+    const std::size_t reached =
+        text.size() < value_end_.size() ? 0 : text.size() - value_end_.size() + 1;
+    searched_ = std::max(searched_, reached);
     return {0, Verdict::kNeedsMore};
   }
 
+  // Whether the value is a string, as far as this text of it tells.
+  bool is_text(std::string_view text) const {
+    if (type_ != ArgumentType::kNullableString) return type_ == ArgumentType::kString;
+    constexpr std::string_view kNull = "null";
+    const std::size_t lead = head_space(text).size();
+    const bool may_be_null = match_start(text.substr(lead), kNull) != LiteralMatch::kNo;
+    const std::size_t longest =
+        lead + kNull.size() + form_.tagged.value_end.size() + value_end_.size() + kSpaceMax;
+    return value_open_ || !may_be_null || text.size() > longest;
+  }
+
   // Passes on all but what may be the value's end.
-  Progress stream_string(std::string_view text, std::size_t space, CallSink& sink) {
-    const std::size_t held = value_end_.size() - 1 + space;
-    if (text.size() <= held) return {0, Verdict::kNeedsMore};
+  Progress stream_string(std::string_view text, CallSink& sink) {
+    const std::size_t held = value_end_.size() - 1 + head_space(form_.tagged.value_end).size();
+    if (text.size() <= held) return wait(text);
     std::size_t taken = text.size() - held;
     while (taken > 0 && (static_cast<unsigned char>(text[taken]) & 0xC0) == 0x80) --taken;
-    if (taken == 0) return {0, Verdict::kNeedsMore};
+    if (taken == 0) return wait(text);
     if (!std::exchange(value_open_, true)) sink.add_arguments(opening() + "\"");
     sink.add_arguments(json_escaped(text.substr(0, taken)));
+    searched_ -= std::min(searched_, taken);
     return {taken, Verdict::kNeedsMore};
   }
 
   std::string value_json(std::string_view value) const {
-    if (type_ != ArgumentType::kString) {
+    if (type_ == ArgumentType::kNullableString && core(value) == "null") return "null";
+    const bool may_be_json = type_ == ArgumentType::kBySchema || type_ == ArgumentType::kJson;
+    if (may_be_json) {
       JsonStream stream;
       std::string json;
       const std::size_t taken = stream.read(core(value), json);
@@ -300,11 +379,13 @@ class NamedCallReader : public CallReader {
 
   const ToolCallForm& form_;
   const ToolSchemas& schemas_;
-  std::vector<std::string> name_ends_;
-  std::vector<std::string> key_begin_;
-  std::vector<std::string> key_ends_;
+  std::vector<Words> name_ends_;
+  Words key_begin_;
+  std::vector<Words> key_ends_;
+  Words behind_values_;  // what may follow a value
   At at_ = At::kName;
   std::string name_;
+  std::string written_;  // the name with its prefix
   std::string id_;
   bool begun_ = false;
   JsonStream json_;

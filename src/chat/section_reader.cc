@@ -25,30 +25,51 @@ std::string_view section_closing(const ToolCallForm& form) {
 
 class SectionReader : public CallReader {
  public:
-  SectionReader(const ToolCallForm& form, const ToolSchemas& schemas, bool other)
+  SectionReader(const ToolCallForm& form, const ToolSchemas& schemas, SectionStart start)
       : form_(form),
         schemas_(schemas),
+        bare_(start == SectionStart::kBare),
+        as_json_(form.syntax == CallSyntax::kJsonObject),
         call_begin_(words(form.call_begin)),
         call_end_(words(form.call_end)),
         section_end_(words(section_closing(form))) {
-    std::vector<std::string> section = words(section_opening(form));
+    const std::vector<std::string> section = words(section_opening(form));
     has_section_ = !section.empty();
-    if (other) {
-      expected_ = {};
-    } else if (has_section_) {
+    const bool opens_call = start == SectionStart::kInner || start == SectionStart::kOther ||
+                            (start == SectionStart::kSection && !has_section_);
+    in_call_ = opens_call && !call_begin_.empty();
+    // The words of the literal behind the one that was found.
+    if (start == SectionStart::kSection && has_section_) {
       expected_.assign(section.begin() + 1, section.end());
-    } else if (!call_begin_.empty()) {
-      expected_.assign(call_begin_.begin() + 1, call_begin_.end());
+    } else if (in_call_ && start != SectionStart::kOther) {
+      const bool skips_two = start == SectionStart::kInner && !has_section_;
+      expected_.assign(call_begin_.begin() + (skips_two ? 2 : 1), call_begin_.end());
     }
-    in_call_ = !other && !has_section_ && !call_begin_.empty();
-    at_ = At::kWords;
   }
 
   // Each call is one step, so that the caller knows where a call ended.
   Progress read(std::string_view text, CallSink& sink) override {
     if (at_ == At::kBody) return read_body(text, sink);
+    if (settled()) return read_settled(text);
     if (text.empty()) return {0, Verdict::kNeedsMore};
     if (is_space(text.front())) return {1, Verdict::kGoOn};
+    return step(text);
+  }
+
+  CallRest finish(std::string_view text, CallSink& sink) override {
+    return at_ == At::kBody ? body_->finish(text, sink) : CallRest{};
+  }
+
+  bool settled() const override {
+    return at_ == At::kAfter || at_ == At::kAfterLast || (at_ == At::kBefore && calls_ > 0);
+  }
+
+ private:
+  enum class At : std::uint8_t { kWords, kBefore, kBody, kAfter, kAfterLast };
+  using Verdict = Progress::Verdict;
+  static constexpr std::size_t kSpaceMax = 64;  // between the parts of a section
+
+  Progress step(std::string_view text) {
     switch (at_) {
       case At::kWords:
         return read_words(text);
@@ -61,23 +82,20 @@ class SectionReader : public CallReader {
     }
   }
 
-  void finish(std::string_view text, CallSink& sink) override {
-    if (at_ == At::kBody) body_->finish(text, sink);
+  // White space is the section's where more of it follows.
+  Progress read_settled(std::string_view text) {
+    const std::size_t space = head_space(text).size();
+    if (space > kSpaceMax) return {0, Verdict::kEnd};
+    if (space == text.size()) return {0, Verdict::kNeedsMore};
+    const Progress next = step(text.substr(space));
+    return {next.taken == 0 ? 0 : space + next.taken, next.verdict};
   }
-
-  bool settled() const override {
-    return at_ == At::kAfter || at_ == At::kAfterLast || (at_ == At::kBefore && calls_ > 0);
-  }
-
- private:
-  enum class At : std::uint8_t { kWords, kBefore, kBody, kAfter, kAfterLast };
-  using Verdict = Progress::Verdict;
 
   // The rest of the literal whose first word began the section.
   Progress read_words(std::string_view text) {
     if (expected_.empty()) {
       at_ = At::kBefore;
-      if (in_call_) open_body();
+      if (in_call_ && !turns_to_json(text.front())) open_body();
       return {0, Verdict::kGoOn};
     }
     const LiteralMatch match = match_start(text, expected_.front());
@@ -88,15 +106,25 @@ class SectionReader : public CallReader {
     return {taken, Verdict::kGoOn};
   }
 
+  // Models that should write a name may write the older [{"name": …, "arguments": …}] instead.
+  bool turns_to_json(char byte) {
+    if (as_json_ || form_.arguments != ArgumentSyntax::kJson) return false;
+    if (byte != '{' && byte != '[') return false;
+    as_json_ = true;
+    call_begin_.clear();
+    call_end_.clear();
+    return true;
+  }
+
   void open_body() {
-    body_ = form_.syntax == CallSyntax::kJsonObject ? make_json_call_reader(form_)
-                                                    : make_named_call_reader(form_, schemas_);
+    body_ =
+        as_json_ ? make_json_call_reader(form_, bare_) : make_named_call_reader(form_, schemas_);
     at_ = At::kBody;
   }
 
   // The text at which a call of this syntax begins, behind its marker.
   bool begins_call(char byte) const {
-    if (form_.syntax == CallSyntax::kJsonObject) return byte == '{';
+    if (as_json_) return byte == '{';
     return byte != '[' && byte != ']' && byte != '<' && byte != ',' && byte != ';';
   }
 
@@ -134,7 +162,8 @@ class SectionReader : public CallReader {
       }
     }
     const bool bare = call_begin_.empty() && begins_call(byte);
-    if (bare && (calls_ == 0 || separated_ || has_section_)) {
+    // Objects need nothing between them.
+    if (bare && (calls_ == 0 || separated_ || has_section_ || as_json_)) {
       open_body();
       return {0, Verdict::kGoOn};
     }
@@ -181,6 +210,8 @@ class SectionReader : public CallReader {
 
   const ToolCallForm& form_;
   const ToolSchemas& schemas_;
+  bool bare_;
+  bool as_json_;  // calls are objects
   std::vector<std::string> call_begin_;
   std::vector<std::string> call_end_;
   std::vector<std::string> section_end_;
@@ -204,9 +235,18 @@ std::string section_marker(const ToolCallForm& form) {
   return {};
 }
 
+std::string inner_marker(const ToolCallForm& form) {
+  const std::vector<std::string> call = words(form.call_begin);
+  const bool has_section = !words(section_opening(form)).empty();
+  const std::size_t at = has_section ? 0 : 1;
+  // Half a tag is a word of any text: name=" in <function name="N">.
+  const bool is_tag = at < call.size() && (call[at].front() == '<' || call[at].front() == '[');
+  return is_tag ? call[at] : std::string();
+}
+
 std::unique_ptr<CallReader> make_section_reader(const ToolCallForm& form,
-                                                const ToolSchemas& schemas, bool other) {
-  return std::make_unique<SectionReader>(form, schemas, other);
+                                                const ToolSchemas& schemas, SectionStart start) {
+  return std::make_unique<SectionReader>(form, schemas, start);
 }
 
 }  // namespace pagoda::chat

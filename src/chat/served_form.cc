@@ -10,7 +10,7 @@ namespace {
 
 std::vector<std::string> text_literals(const AnswerForm& form) {
   if (form.channels) return channel_marks();
-  std::vector<std::string> literals = {form.content_begin, form.content_end};
+  std::vector<std::string> literals = {form.content_begin, form.content_end, form.turn_end};
   if (form.reasoning) {
     literals.push_back(form.reasoning->begin);
     literals.push_back(form.reasoning->end);
@@ -21,8 +21,8 @@ std::vector<std::string> text_literals(const AnswerForm& form) {
 void add_call_literals(const ToolCallForm& calls, std::vector<std::string>& literals) {
   for (const std::string& literal :
        {calls.section_begin, calls.section_end, calls.call_begin, calls.call_end, calls.separator,
-        calls.name_end, calls.arguments_begin, calls.quote, calls.tagged.key_begin,
-        calls.tagged.value_end, calls.tagged.close_end}) {
+        calls.name_prefix, calls.name_end, calls.arguments_begin, calls.quote,
+        calls.tagged.key_begin, calls.tagged.value_end, calls.tagged.close_end}) {
     literals.push_back(literal);
   }
   for (const KeyEnd& end : calls.tagged.key_ends) literals.push_back(end.text);

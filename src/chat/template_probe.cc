@@ -90,9 +90,10 @@ std::optional<std::string> TemplateProbe::tail(const ProbeMessage& message) cons
   return behind_user(conversation);
 }
 
-std::optional<std::string> TemplateProbe::generation_tail() const {
+std::optional<std::string> TemplateProbe::generation_tail(bool thinking) const {
   text::Conversation conversation;
   conversation.messages = ChatJson::array({user_message()});
+  if (!thinking) conversation.kwargs = {{"enable_thinking", false}, {"thinking", false}};
   return behind_user(conversation);
 }
 

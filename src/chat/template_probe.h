@@ -39,8 +39,8 @@ class TemplateProbe {
 
   // What the template writes behind the user's words; nothing where it fails.
   std::optional<std::string> tail(const ProbeMessage& message) const;
-  // The same of the generation prompt.
-  std::optional<std::string> generation_tail() const;
+  // The same of the generation prompt; without `thinking`, of one that asks for none.
+  std::optional<std::string> generation_tail(bool thinking = true) const;
   // What the template makes of the tools: false where it leaves them out.
   bool shows_tools() const;
 

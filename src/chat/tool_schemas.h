@@ -2,6 +2,7 @@
 // arguments are strings, because some formats write strings without quotes.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,6 +21,8 @@ class ToolSchemas {
 
   bool empty() const { return tools_.empty(); }
   bool contains(std::string_view name) const { return tools_.find(name) != tools_.end(); }
+  // About what the names take in memory, for as long as the request is open.
+  std::uint64_t bytes() const;
   // Returns kBySchema where the schema leaves it open.
   ArgumentType type_of(std::string_view tool, std::string_view argument) const;
 

@@ -28,7 +28,7 @@ void add_bench_gpu(const BenchCommand& bench) {
   command.add_option("--random-weights", options->shape,
                      fmt::format("{} (default llama-3-8b)", app::random_shape_names()));
   command.add_option("--weights", options->weights,
-                     "bf16, q8_0, q4_0, q4_1, q4_k or q6_k (default bf16)");
+                     "bf16, q8_0, q4_0, q4_1, q4_k, q6_k or mxfp4 (default bf16)");
   const auto add_list = [&](const char* name, std::vector<std::uint32_t>& list, const char* what) {
     command.add_option(name, list, what).delimiter(',').range(0u, 1u << 20);
   };

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "app/kv_element.h"
+#include "app/mask_tokens.h"
 #include "app/model_name.h"
 #include "app/served_events.h"
 #include "app/served_source.h"
@@ -135,6 +136,11 @@ Result<std::optional<chat::ServedForm>> find_answer_form(
   if (!chat_template) return std::optional<chat::ServedForm>();
   ASSIGN_OR_RETURN(chat::ServedForm form,
                    chat::find_served_form(*chat_template, tokenizer, options.forms));
+  if (form.found.unreadable_calls && form.found.calls_from == "none") {
+    print_warning(
+        "the chat template writes tool calls in a form that is not understood: calls stay text "
+        "unless --tool-call-parser names their form");
+  }
   return std::optional(std::move(form));
 }
 
@@ -302,9 +308,8 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling,
                    source->sampling_defaults(options.generation));
   warn_of_long_context(options, *source);
-  const text::Tokenizer& tokenizer = source->tokenizer();
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
-  ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, tokenizer));
+  ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
   fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
@@ -327,7 +332,7 @@ Status serve(const ServeOptions& options) {
   if (tier_set) tier_set->start(engine);
   const server::ServedModel served = {
       .names = served_names(options, *source),
-      .tokenizer = tokenizer,
+      .tokenizer = source->tokenizer(),
       .chat_template = std::move(chat_template),
       .engine = engine,
       .step_notifier = step_notifier,
@@ -338,6 +343,7 @@ Status serve(const ServeOptions& options) {
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
+      .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form),
       .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
   signals.start_serving();

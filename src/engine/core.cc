@@ -48,8 +48,11 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
-  const SamplingState sampling(request.sampling, request.prompt,
-                               StopCriteria(request.end, options_.end_tokens));
+  SamplingState sampling(request.sampling, request.prompt,
+                         StopCriteria(request.end, options_.end_tokens));
+  if (request.constraint) {
+    sampling.constrain(*request.constraint);
+  }
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();
@@ -172,6 +175,14 @@ Status Core::admit(const Request& request) {
     return Error{ErrorCode::kExhausted, fmt::format("{} prompts are being fetched, the limit is {}",
                                                     prefetches_.size(), kPrefetchesMax)};
   }
+  // One of several tenants may have as many waiting as places are left: whoever comes finds one.
+  const sched::Tenant& tenant = tenants_[request.tenant];
+  const std::uint64_t left = options_.requests_queued_max - scheduler_.tasks_waiting();
+  if (tenants_.size() > 1 && tenant.requests_queued > left) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("tenant {} has {} requests waiting; places left for all: {}",
+                             tenant.name, tenant.requests_queued, left)};
+  }
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
 }
 
@@ -205,6 +216,7 @@ bool Core::step() {
   cache_.advance_time(clock_.now_ns());
   if (const auto nodes = cache_.close_idle_session()) offload(*nodes);
   end_overdue();
+  pause_unread();  // who is resumed asks the tiers before the next plan
   move_pages();
   const bool launched = launch();
   const std::uint64_t ahead = launched ? runner_.launches_ahead() : 0;
@@ -284,15 +296,25 @@ void Core::end_overdue() {
 }
 
 void Core::pause_unread() {
+  const auto is_unread = [](const sched::SequenceTask& task) {
+    return !static_cast<const OpenSequence&>(task).request->sink->wants_more();
+  };
   sequences_paused_ = 0;
   for (sched::SequenceTask* const task : scheduler_.running()) {
-    task->paused = !static_cast<OpenSequence*>(task)->request->sink->wants_more();
+    task->paused = is_unread(*task);
     sequences_paused_ += task->paused ? 1 : 0;
+  }
+  for (std::size_t i = scheduler_.parked().size(); i-- > 0;) {
+    sched::SequenceTask& task = *scheduler_.parked()[i];
+    if (is_unread(task)) {
+      ++sequences_paused_;
+    } else {
+      scheduler_.resume(task);
+    }
   }
 }
 
 bool Core::launch() {
-  pause_unread();
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();

@@ -126,7 +126,7 @@ class Core {
                    std::span<const float>& hidden);
   void retain(const OpenSequence& seq);
   void add_token(OpenSequence& seq, const SampledToken& choice);
-  std::optional<FinishReason> end_of(const OpenSequence& seq, TokenId token) const;
+  std::optional<FinishReason> end_of(const OpenSequence& seq, const SampledToken& choice) const;
   void end_all(OpenRequest& request, FinishReason reason, const std::string& message);
   void finish(OpenSequence& seq, FinishReason reason, const std::string& message = {});
   void forget_finished();

@@ -7,6 +7,16 @@
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
+namespace {
+
+// Sampling fails by the model's logits, or by what the request allows.
+FinishReason reason_of(const Error& error) {
+  const bool is_asked_for =
+      error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kOutOfRange;
+  return is_asked_for ? FinishReason::kNoToken : FinishReason::kError;
+}
+
+}  // namespace
 
 void Core::collect() {
   const sched::Step& step = scheduler_.begin_collect();
@@ -62,7 +72,8 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
                    nonfinite_rows_error(rows.first, rows.tokens).message);
   }
   if (!samples.empty() && !samples.front().ok()) {
-    return end_all(*seq.request, FinishReason::kError, samples.front().error().message);
+    const Error& error = samples.front().error();
+    return end_all(*seq.request, reason_of(error), error.message);
   }
   const std::size_t blocks_known = seq.sequence ? seq.sequence->nodes().size() : 0;
   scheduler_.commit(rows);
@@ -155,7 +166,7 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   seq.last_token_ns = now;
   scheduler_.append(seq, choice.token);
   meters_.note_output(seq.tenant);
-  const std::optional<FinishReason> end = end_of(seq, choice.token);
+  const std::optional<FinishReason> end = end_of(seq, choice);
   seq.request->sink->on_token(seq.index, {.token = choice.token,
                                           .ends = end == FinishReason::kStop,
                                           .score = choice.score ? &*choice.score : nullptr,
@@ -163,10 +174,13 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   if (end) finish(seq, *end);
 }
 
-// Returns why the sequence ends with the token it just got, if it does.
-std::optional<FinishReason> Core::end_of(const OpenSequence& seq, TokenId token) const {
+// Returns why the sequence ends with the token it just got, if it does. Nothing follows the end of
+// a grammar, whatever min_tokens and ignore_eos say.
+std::optional<FinishReason> Core::end_of(const OpenSequence& seq,
+                                         const SampledToken& choice) const {
+  if (choice.ends_grammar) return FinishReason::kStop;
   const std::uint64_t generated = seq.tokens.size() - seq.prompt_tokens;
-  const std::optional<StopReason> end = seq.sampling.stop_criteria().after(token, generated);
+  const std::optional<StopReason> end = seq.sampling.stop_criteria().after(choice.token, generated);
   if (end) return *end == StopReason::kLength ? FinishReason::kLength : FinishReason::kStop;
   if (seq.tokens.size() < seq.tokens_max) return std::nullopt;
   return seq.tokens_max < options_.limits.context_tokens ? FinishReason::kLength

@@ -14,11 +14,12 @@ enum class FinishReason : std::uint8_t {
   kCancelled,  // by the client, or because it went away
   kDeadline,   // the request's time is over
   kRefused,    // before it began: a limit is reached for now
-  kError,  // its logits are not finite, or it was computed from pages that are not to be trusted
-  kLost,   // the device is lost: nothing more will be computed
+  kError,    // its logits are not finite, or it was computed from pages that are not to be trusted
+  kLost,     // the device is lost: nothing more will be computed
+  kNoToken,  // its grammar, logit_bias and min_tokens leave no token
 };
 
-inline constexpr std::size_t kFinishReasonCount = 8;
+inline constexpr std::size_t kFinishReasonCount = 9;
 
 // True: the sequence ended by itself, with what was asked for.
 constexpr bool ended_well(FinishReason reason) {
@@ -44,6 +45,8 @@ constexpr std::string_view finish_name(FinishReason reason) {
       return "error";
     case FinishReason::kLost:
       return "lost";
+    case FinishReason::kNoToken:
+      return "no_token";
   }
   return "unknown";
 }

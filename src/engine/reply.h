@@ -81,7 +81,8 @@ class ReplySink {
   // token.
   virtual void on_prompt_logprobs(std::span<const TokenScore> /*scores*/) {}
   virtual void on_token(std::uint32_t sequence, const OutputToken& chosen) = 0;
-  // Called once per sequence. `message` says more for kRefused, kError and kLost.
+  // Called once per sequence. `message` says more for kRefused, kError, kLost
+  // and kNoToken.
   virtual void on_finish(std::uint32_t sequence, FinishReason reason, const SequenceRecord& record,
                          const std::string& message) = 0;
 };

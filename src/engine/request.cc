@@ -95,6 +95,10 @@ Status check_request(const Request& request, const RequestLimits& limits,
                                       request.prompt[i].value(), limits.vocabulary));
     }
   }
+  if (request.constraint && request.constraint->vocabulary().size() != limits.vocabulary) {
+    return out_of_range(fmt::format("constraint: is for a vocabulary of {}, expected {}",
+                                    request.constraint->vocabulary().size(), limits.vocabulary));
+  }
   if (request.cache_salt.size() > kv::kSaltBytesMax) {
     return out_of_range(fmt::format("cache_salt: has {} bytes, expected at most {}",
                                     request.cache_salt.size(), kv::kSaltBytesMax));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/stop_criteria.h"
 #include "engine/tenant.h"
 #include "kv/hash/block_hash.h"
+#include "structured/matcher.h"
 
 namespace pagoda::engine {
 
@@ -49,6 +51,9 @@ struct Request {
   SamplingParams sampling;  // prompt_logprobs computes the whole prompt
   // Without max_tokens a sequence gets the tenant's default, or as many tokens as fit.
   StopParams end;
+  // What the output must match, at its beginning; each sequence goes on with a copy. nullptr: any
+  // text.
+  std::shared_ptr<const structured::Matcher> constraint;
 
   TenantId tenant;
   std::int32_t priority = 0;        // lower runs first

@@ -18,6 +18,7 @@ struct TokenScore {
 struct SampledToken {
   TokenId token;
   std::optional<TokenScore> score;  // where log-probabilities were asked for
+  bool ends_grammar = false;        // an end token: the text is all that its grammar wants
 };
 
 }  // namespace pagoda::engine

@@ -33,7 +33,8 @@ float penalised(float logit, const SeenTokens::Entry& seen, const SamplingParams
 
 bool adjusts_logits(const SamplingState& state) {
   return !state.options().logit_bias.empty() || !state.seen().entries().empty() ||
-         !state.stop_criteria().forbidden_after(state.generated()).empty();
+         !state.stop_criteria().forbidden_after(state.generated()).empty() ||
+         state.constraint().has_value();
 }
 
 // Applies steps 1 to 3, into the scratch.
@@ -48,6 +49,10 @@ std::span<const float> adjusted(std::span<const float> logits, const SamplingSta
     float& logit = row[entry.token.value()];
     logit = finite(penalised(logit, entry, state.options()));
   }
+  const std::optional<TokenConstraint>& constraint = state.constraint();
+  if (constraint) constraint->drop_others(row, kForbidden);
+  // Where the grammar leaves nothing but the end, min_tokens gives way.
+  if (constraint && constraint->must_end()) return row;
   for (const TokenId token : state.stop_criteria().forbidden_after(state.generated())) {
     row[token.value()] = kForbidden;
   }
@@ -95,6 +100,7 @@ SamplingState SamplingState::fork(std::uint32_t sequence) const {
 void SamplingState::accept(TokenId token) {
   ++generated_;
   if (has_penalties(options_)) seen_.add_output_token(token);
+  if (constraint_) constraint_->accept(token);
 }
 
 Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
@@ -106,9 +112,11 @@ Result<Sampled> sample(std::span<const float> logits, const SamplingState& state
     row = adjusted(logits, state, scratch);
     ASSIGN_OR_RETURN(best, find_argmax(scratch.kernels, row, position));
     if (best.logit == kForbidden) {
-      return Error{
-          ErrorCode::kInvalidArgument,
-          fmt::format("logit_bias and min_tokens forbid every token at position {}", position)};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{} forbid every token at position {}",
+                               state.constraint() ? "logit_bias, min_tokens and the grammar"
+                                                  : "logit_bias and min_tokens",
+                               position)};
     }
   }
   const std::uint32_t id =

@@ -5,7 +5,8 @@
 //   2. penalties: over tokens of prompt and output, a positive logit is divided by
 //      repetition_penalty, any other multiplied; then, over tokens of the output,
 //      frequency_penalty * count and presence_penalty are taken away
-//   3. tokens that the stop criteria forbid (min_tokens) are dropped
+//   3. tokens that the stop criteria forbid (min_tokens) are dropped, and those that the grammar
+//      of the request does not allow (token_constraint.h)
 //   4. temperature: below kGreedyBelow the first token in order is taken (logit_order.h: the
 //      highest logit, ties to the lowest id); else weights are exp((logit - best) / temperature)
 //   5. min_p: tokens below this share of the best one's probability are dropped
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/result.h"
 #include "base/token_id.h"
@@ -28,6 +30,7 @@
 #include "engine/sampling_params.h"
 #include "engine/seen_tokens.h"
 #include "engine/stop_criteria.h"
+#include "engine/token_constraint.h"
 
 namespace pagoda::engine {
 
@@ -42,6 +45,11 @@ class SamplingState {
   // 0 being the first, whose options hold that sequence's seed (seed_of_sequence).
   SamplingState fork(std::uint32_t sequence) const;
 
+  // Restricts the output to the grammar of `matcher`.
+  void constrain(const structured::Matcher& matcher) { constraint_.emplace(matcher); }
+  // Computes what sampling needs besides the logits, unless that was done since the last token.
+  Status prepare() { return constraint_ ? constraint_->prepare() : ok_status(); }
+
   // Records a token that was added to the output.
   void accept(TokenId token);
 
@@ -49,11 +57,13 @@ class SamplingState {
   const StopCriteria& stop_criteria() const { return end_; }
   std::uint64_t generated() const { return generated_; }
   const SeenTokens& seen() const { return seen_; }
+  const std::optional<TokenConstraint>& constraint() const { return constraint_; }
 
  private:
   SamplingParams options_;
   StopCriteria end_;
   SeenTokens seen_;  // empty without penalties
+  std::optional<TokenConstraint> constraint_;
   std::uint64_t generated_ = 0;
 };
 
@@ -62,9 +72,9 @@ struct Sampled {
   std::optional<Logprobs> logprobs;  // set when options.logprobs asks; its list is in the scratch
 };
 
-// Returns the token for absolute position `position`. An error when a logit is not finite, or when
-// bias and stop criteria leave no token. Allocates nothing once the scratch has served as many
-// logprobs.
+// Returns the token for absolute position `position`; the state is prepared. An error when a logit
+// is not finite, or when bias, stop criteria and grammar leave no token. Allocates nothing once the
+// scratch has served as many logprobs.
 Result<Sampled> sample(std::span<const float> logits, const SamplingState& state,
                        SamplerScratch& scratch, std::uint64_t position);
 

@@ -106,6 +106,7 @@ Result<SingleOutput> generate_single(model::Decoder& decoder, const SingleReques
       std::min<std::uint64_t>(request.context_max, request.prompt.size() + request.tokens_max);
   ASSIGN_OR_RETURN(SingleSequence sequence, SingleSequence::create(decoder, longest));
   SamplingState sampling(request.sampling, request.prompt);
+  if (request.constraint) sampling.constrain(*request.constraint);
   SamplerScratch scratch(decoder.kernel_set(), decoder.config().vocabulary);
   std::vector<TokenId> tokens = request.prompt;
   tokens.reserve(longest);
@@ -129,6 +130,7 @@ Result<SingleOutput> generate_single(model::Decoder& decoder, const SingleReques
     }
     output.tokens_computed += tokens.size() - begin;
     computed = tokens.size();
+    RETURN_IF_ERROR(sampling.prepare());
     ASSIGN_OR_RETURN(const Sampled sampled, sample(logits, sampling, scratch, tokens.size()));
     const TokenId next = sampled.token;
     if (output.tokens.empty()) first_ns = clock.now_ns();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct SingleRequest {
   std::uint64_t context_max = 0;  // prompt and output together
   bool kv_cache = true;
   SamplingParams sampling;
+  std::shared_ptr<const structured::Matcher> constraint;  // of the output; nullptr: any text
   std::function<bool(TokenId)> stops;     // true: the sequence ends after this token
   std::function<void(TokenId)> on_token;  // called for each output token but the stopping one
   std::function<void(std::uint64_t, std::uint64_t)> on_prefill;  // prompt tokens done, of all

@@ -50,7 +50,7 @@ struct TierTraffic {
 
 struct Snapshot : Counters {
   std::uint64_t sequences_running = 0;
-  std::uint64_t sequences_paused = 0;  // running sequences whose readers do not keep up
+  std::uint64_t sequences_paused = 0;  // sequences whose readers do not keep up
   std::uint64_t requests_waiting = 0;
   sched::WaitCounts waiting_by_reason{};
   std::uint64_t blocks_all = 0;

@@ -224,6 +224,30 @@ Status write_gpt_oss(const JsonFields& config, const KeyWriter& keys) {
   return fixed("swiglu_limit", 7.0);
 }
 
+// The same family under another name.
+constexpr Family with_model_type(Family family, std::string_view model_type) {
+  family.model_type = model_type;
+  return family;
+}
+
+constexpr Family kGemma4 = {.model_type = "gemma4_text",
+                            .architecture = "gemma4",
+                            .names = kGemma4Names,
+                            .rope_base = 1e6,
+                            .context = 131072,
+                            .tied = true,
+                            .activation = "gelu_pytorch_tanh",
+                            .activation_field = "hidden_activation",
+                            .windows = WindowRule::kPattern,
+                            .window = 512,
+                            .window_pattern = 6,
+                            .write_keys = write_gemma4};
+constexpr Family kDeepseekV3 = {.model_type = "deepseek_v3",
+                                .architecture = "deepseek2",
+                                .names = kExpertNames,
+                                .skips_later_layers = true,
+                                .write_keys = write_deepseek};
+
 constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "llama", .architecture = "llama", .names = kPreNorms, .half_split = true},
     {.model_type = "mistral",
@@ -284,30 +308,8 @@ constexpr auto kFamilies = std::to_array<Family>({
      .window = 4096,
      .window_pattern = 6,
      .write_keys = write_gemma3},
-    {.model_type = "gemma4_text",
-     .architecture = "gemma4",
-     .names = kGemma4Names,
-     .rope_base = 1e6,
-     .context = 131072,
-     .tied = true,
-     .activation = "gelu_pytorch_tanh",
-     .activation_field = "hidden_activation",
-     .windows = WindowRule::kPattern,
-     .window = 512,
-     .window_pattern = 6,
-     .write_keys = write_gemma4},
-    {.model_type = "gemma4_unified_text",
-     .architecture = "gemma4",
-     .names = kGemma4Names,
-     .rope_base = 1e6,
-     .context = 131072,
-     .tied = true,
-     .activation = "gelu_pytorch_tanh",
-     .activation_field = "hidden_activation",
-     .windows = WindowRule::kPattern,
-     .window = 512,
-     .window_pattern = 6,
-     .write_keys = write_gemma4},
+    kGemma4,
+    with_model_type(kGemma4, "gemma4_unified_text"),
     {.model_type = "phi3",
      .architecture = "phi3",
      .names = kFusedNames,
@@ -399,16 +401,8 @@ constexpr auto kFamilies = std::to_array<Family>({
      .architecture = "deepseek2",
      .names = kExpertNames,
      .write_keys = write_deepseek},
-    {.model_type = "deepseek_v3",
-     .architecture = "deepseek2",
-     .names = kExpertNames,
-     .skips_later_layers = true,
-     .write_keys = write_deepseek},
-    {.model_type = "kimi_k2",
-     .architecture = "deepseek2",
-     .names = kExpertNames,
-     .skips_later_layers = true,
-     .write_keys = write_deepseek},
+    kDeepseekV3,
+    with_model_type(kDeepseekV3, "kimi_k2"),
     {.model_type = "glm4_moe_lite",
      .architecture = "deepseek2",
      .names = kExpertNames,

@@ -11,7 +11,6 @@ namespace pagoda::kernels {
 namespace {
 
 constexpr float kLowestScore = -std::numeric_limits<float>::infinity();
-constexpr float kSmallestSum = 1e-20f;  // keeps 0 / 0 out of normalised weights
 
 // Fills `order` with the indices of the `count` highest values, highest first, the lowest index
 // among equal ones.
@@ -84,7 +83,7 @@ void weigh(const Router& router, std::span<ChosenExpert> chosen) {
   if (router.is_normalised || router.score == RouterScore::kSoftmaxOfChosen) {
     float sum = 0;
     for (const ChosenExpert& one : chosen) sum += one.weight;
-    sum = sum < kSmallestSum ? kSmallestSum : sum;
+    sum = sum < kSmallestWeightSum ? kSmallestWeightSum : sum;
     for (ChosenExpert& one : chosen) one.weight /= sum;
   }
   for (ChosenExpert& one : chosen) one.weight *= router.weight_scale;

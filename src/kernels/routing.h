@@ -25,6 +25,8 @@ struct Router {
   std::uint32_t group_best = 2;
 };
 
+inline constexpr float kSmallestWeightSum = 1e-20f;  // keeps 0 / 0 out of normalised weights
+
 struct ChosenExpert {
   std::uint32_t expert;
   float weight;

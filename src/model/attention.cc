@@ -4,7 +4,6 @@
 #include <limits>
 #include <ranges>
 
-#include "base/elementary.h"
 #include "model/decoder.h"
 
 namespace pagoda::model {
@@ -13,11 +12,6 @@ namespace {
 constexpr std::size_t kItemsPerThread = 8;  // attention items per thread that balance the load
 constexpr std::size_t kPartialsMax = std::size_t{64} << 20;  // floats: 256 MiB
 constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
-
-float query_factor(const QueryScale& scale, std::uint64_t position) {
-  const auto contexts = static_cast<double>(position / scale.context);
-  return static_cast<float>(1.0 + double{scale.slope} * natural_log(1.0 + contexts));
-}
 
 }  // namespace
 

@@ -20,6 +20,7 @@ struct AttentionShape {
   std::uint32_t kv_heads = 0;
   std::uint32_t window = 0;  // 0: all keys
   std::uint32_t head_dim = 128;
+  bool has_wide_tiles = true;  // where AttentionLimits allow them
 };
 
 inline constexpr std::uint32_t kNoWideTiles = ~0u;

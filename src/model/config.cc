@@ -66,12 +66,7 @@ Status read_rope_scaling(const ConfigReader& reader, RopeConfig& rope) {
 // The rotation that the file's own keys describe; what an architecture changes comes after.
 Status read_rope(const ConfigReader& reader, Config& config) {
   RopeConfig rope;
-  ASSIGN_OR_RETURN(rope.dims,
-                   reader.count_or("rope.dimension_count", config.key_dim, config.key_dim));
-  if (rope.dims % 2 != 0) {
-    return reader.out_of_range("rope.dimension_count", fmt::format("{}", rope.dims),
-                               "an even number");
-  }
+  ASSIGN_OR_RETURN(rope.dims, reader.rope_dims("rope.dimension_count", config.key_dim));
   ASSIGN_OR_RETURN(rope.base, reader.positive_or("rope.freq_base", 10000.0));
   ASSIGN_OR_RETURN(const bool half_split,
                    reader.metadata().flag_or("pagoda.rope.half_split", false));

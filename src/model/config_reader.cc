@@ -33,6 +33,12 @@ Result<std::uint32_t> ConfigReader::count_or(std::string_view name, std::uint64_
   return checked(name, value, max);
 }
 
+Result<std::uint32_t> ConfigReader::rope_dims(std::string_view name, std::uint32_t head_dim) const {
+  ASSIGN_OR_RETURN(const std::uint32_t dims, count_or(name, head_dim, head_dim));
+  if (dims % 2 != 0) return out_of_range(name, fmt::format("{}", dims), "an even number");
+  return dims;
+}
+
 Result<double> ConfigReader::positive_or(std::string_view name, double fallback) const {
   ASSIGN_OR_RETURN(const double value, metadata_.number_or(key(name), fallback));
   if (!(value > 0) || !std::isfinite(value)) {

@@ -41,6 +41,8 @@ class ConfigReader {
   Result<std::uint32_t> count(std::string_view name, std::uint64_t max) const;
   Result<std::uint32_t> count_or(std::string_view name, std::uint64_t fallback,
                                  std::uint64_t max) const;
+  // How many dimensions of a head rotate: an even number; all `head_dim` where the file is silent.
+  Result<std::uint32_t> rope_dims(std::string_view name, std::uint32_t head_dim) const;
   // A finite number above 0.
   Result<double> positive_or(std::string_view name, double fallback) const;
   // A finite number above 0; the fallback also where the file states 0, which is none.

@@ -16,13 +16,13 @@
 
 #include "base/lru_map.h"
 #include "base/result.h"
-#include "base/token_id.h"
 #include "device/device.h"
 #include "kernels/cuda/ops.h"
 #include "kv/memory/cache_groups.h"
-#include "kv/memory/view.h"
-#include "model/attention_plan.h"
 #include "model/config.h"
+#include "model/gpu_feed_forward.h"
+#include "model/gpu_latent_attention.h"
+#include "model/gpu_step.h"
 #include "model/gpu_weights.h"
 
 namespace pagoda::model {
@@ -39,18 +39,6 @@ struct GpuDecoderOptions {
   bool graphs = true;  // decode steps are launched as a CUDA graph
 };
 
-// Consecutive rows of one sequence.
-struct GpuRows {
-  std::uint32_t rows = 0;
-  std::uint64_t first_position = 0;
-  std::span<const TokenId> tokens;  // [rows], or [rows - 1]
-  // The last token where `tokens` lacks it: the token that sample `sampled_index` of the step
-  // before gave, or, when that is kNotSampled, `last_token`.
-  std::uint32_t sampled_index = kernels::cuda::kNotSampled;
-  TokenId last_token = TokenId(0);
-  std::span<const kv::memory::BlockTable> tables;  // one per group
-};
-
 class GpuDecoder {
  public:
   // The device must be open. An error names a setting that the GPU does not support (head sizes,
@@ -59,9 +47,13 @@ class GpuDecoder {
                                                     std::span<const float> rope_divisors,
                                                     const GpuDecoderOptions& options);
 
+  // The same errors before weights are uploaded.
+  static Status check(const Config& config, const GpuDecoderOptions& options);
+
   const Config& config() const { return config_; }
   const GpuDecoderOptions& options() const { return options_; }
-  const kv::memory::PageLayout& page_layout() const { return page_layout_; }
+  // The layout of pages of the first group: those of others have the same size, element and tokens.
+  const kv::memory::PageLayout& page_layout() const { return group_plan_.layouts.front(); }
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
   std::uint64_t weight_bytes() const { return weights_.bytes(); }
   std::uint32_t logit_rows_max() const { return options_.sequences_max; }
@@ -90,85 +82,73 @@ class GpuDecoder {
   const std::uint32_t* sampled_tokens() const { return sampled_tokens_.as<std::uint32_t>(); }
   // For each sequence of the last forward(), until the next: 1 where a query, key or value was not
   // finite (kernels/cuda/ops.h, RopeAndStoreKv).
-  const std::uint32_t* nonfinite() const { return step_at(layout_.nonfinite); }
+  const std::uint32_t* nonfinite() const { return step_.nonfinite(); }
 
  private:
-  // Counts in words (uint32), and offsets of the arrays in the step's memory.
-  struct StepLayout {
-    std::size_t batch_tokens = 0;
-    std::size_t sequences = 0;
-    std::size_t logit_rows = 0;
-    std::size_t samples = 0;
-    std::size_t nonfinite = 0;  // uploaded as zeros, written by the step
-    std::size_t items = 0;      // per group: three counts, merges, items, wide items
-    std::size_t group_items = 0;
-    std::size_t merges_max = 0;
-    std::size_t items_max = 0;
-    std::size_t tables = 0;  // per group: table_words
-    std::size_t table_words = 0;
-    std::size_t words = 0;
-  };
-  // The launch parameters of a step besides its memory: the key of a CUDA graph.
-  struct StepShape {
-    std::uint32_t rows = 0;
-    std::uint32_t logit_rows = 0;
-    std::uint32_t samples = 0;
-    std::vector<std::uint32_t> items;   // per group
-    std::vector<std::uint32_t> merges;  // per group
-    std::vector<std::uint32_t> wide;    // per group
-    auto operator<=>(const StepShape&) const = default;
+  // A rotation in device memory, [context, pairs] each.
+  struct GpuRope {
+    device::Buffer cosines;
+    device::Buffer sines;
   };
 
   GpuDecoder(const Config& config, GpuWeights weights, device::Stream stream,
              const GpuDecoderOptions& options);
-  Status take_memory(std::span<const float> rope_divisors);
-  Status fill_rope(std::span<const float> divisors);
-  StepShape write_step(std::span<const GpuRows> sequences,
-                       std::span<const std::uint32_t> logit_rows, std::uint32_t* words);
-  std::uint32_t write_samples(std::span<const kernels::cuda::GpuSamplingParams> samples,
-                              bool decodes, std::uint32_t* words);
-  void write_rows(std::span<const GpuRows> sequences, std::uint32_t* words);
-  Status send_step(const std::uint32_t* words, const StepShape& shape);
-  Status launch_step(const StepShape& shape);
-  Status launch_as_graph(const StepShape& shape);
-  Result<device::Graph> capture(const StepShape& shape);
-  void launch_layer(std::uint32_t layer, const StepShape& shape);
-  void launch_attention(std::uint32_t layer, const StepShape& shape);
-  void launch_logits(std::uint32_t rows, std::uint32_t samples);
-  void multiply(const GpuProjection& by, const device::Buffer& activations, std::uint32_t rows,
-                kernels::cuda::Epilogue epilogue, float* out, std::size_t stride);
+  Status take_memory();
+  Status fill_ropes(std::span<const float> divisors);
+  Status fill_query_factors();
+  Status send_floats(device::Buffer& to, const std::vector<float>& from);
+  Status launch_step(const GpuStepShape& shape);
+  Status launch_as_graph(const GpuStepShape& shape);
+  Result<device::Graph> capture(const GpuStepShape& shape);
 
-  const std::uint32_t* step_at(std::size_t word) const { return step_.as<std::uint32_t>() + word; }
+  // gpu_layers.cc
+  void launch_layer(std::uint32_t layer, const GpuStepShape& shape);
+  void launch_projections(std::uint32_t layer, std::uint32_t rows);
+  void clear_unused(const kernels::cuda::RopeAndStoreKv& stored);
+  kernels::cuda::RopeAndStoreKv stored_rows(std::uint32_t layer, std::uint32_t rows) const;
+  void launch_attention(std::uint32_t layer, const GpuStepShape& shape);
+  void launch_feed_forward(std::uint32_t layer, std::uint32_t rows);
+  void launch_logits(std::uint32_t rows, std::uint32_t samples);
+  void normalise(const float* weight, std::uint32_t rows, const device::Buffer& to);
+  // Adds x times the projection, normed and scaled where the model does that, to the residual
+  // stream, and multiplies that by `output_scale`.
+  void add_branch(const GpuProjection& projection, const kernels::cuda::Bf16* x, std::uint32_t rows,
+                  const float* output_norm, float output_scale = 1);
+  // The same with what stands in branch_.
+  void add_branch_rows(std::uint32_t rows, const float* output_norm, float output_scale);
+  void multiply(const GpuProjection& by, const kernels::cuda::Bf16* activations, std::uint32_t rows,
+                kernels::cuda::Epilogue epilogue, float* out, std::size_t stride);
+  kernels::cuda::PagedKv pages_of(std::uint32_t layer) const;
+  kv::memory::LayerLocation location_of(std::uint32_t layer) const {
+    return group_plan_.locations[config_.kv_layer_of(layer)];
+  }
 
   const Config& config_;
   GpuWeights weights_;
   device::Stream stream_;
   GpuDecoderOptions options_;
   kv::memory::CacheGroupPlan group_plan_;
-  kv::memory::PageLayout page_layout_;
   std::byte* pages_ = nullptr;
-  StepLayout layout_;
-  AttentionLimits limits_;
-  std::vector<AttentionPlan> plans_;  // per group
-  std::vector<kernels::cuda::BatchSequence> sequences_;
-  std::uint32_t table_words_used_ = 0;
-  LruMap<StepShape, device::Graph> graphs_{kGraphsMax};
+  GpuStep step_;
+  LruMap<GpuStepShape, device::Graph> graphs_{kGraphsMax};
   std::uint32_t steps_without_graphs_ = 0;
 
   device::Buffer residual_;  // [rows_max, width] fp32
+  device::Buffer branch_;    // the same: what a branch adds, where it is not added at once
   device::Buffer normed_;    // activations of width
   device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
   device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element (fp8: fp16)
   device::Buffer mixed_;     // activations of heads * head_dim
-  device::Buffer hidden_;    // activations of hidden_width
+  // Of models whose router and experts have norms of their own.
+  device::Buffer router_normed_;
+  device::Buffer expert_normed_;
+  GpuFeedForward feed_forward_;
+  std::optional<GpuLatentAttention> latent_attention_;  // of models with latents
   device::Buffer logits_;
   device::Buffer sampled_tokens_;
   device::Buffer partials_;
-  device::Buffer cosines_;  // [context, pairs]
-  device::Buffer sines_;
-  device::Buffer step_;
-  device::PinnedBuffer step_host_[2];
-  std::uint32_t step_turn_ = 0;
+  std::vector<GpuRope> ropes_;    // those of the configuration
+  device::Buffer query_factors_;  // [context], or none
 };
 
 }  // namespace pagoda::model

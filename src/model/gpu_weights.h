@@ -23,15 +23,60 @@ struct GpuProjection {
   std::uint32_t column = 0;  // the column at which its outputs begin in a row
 };
 
-struct GpuLayer {
-  const float* attention_norm = nullptr;
-  std::vector<GpuProjection> qkv;     // one, or three of different types
-  const float* query_norm = nullptr;  // [key_dim], or none
-  const float* key_norm = nullptr;
-  GpuProjection attention_output;
-  const float* feed_forward_norm = nullptr;
+// A gated feed-forward network: gate and up as one matrix.
+struct GpuNetwork {
   GpuProjection gate_up;
   GpuProjection down;
+};
+
+// Several matrices of one shape, one after the other, each with a whole number of row tiles.
+struct GpuMatrices {
+  kernels::cuda::PackedMatrix first;
+  std::size_t stride = 0;       // bytes
+  const float* bias = nullptr;  // [matrices, bias_stride]
+  std::size_t bias_stride = 0;
+};
+
+// The experts of a layer. Vectors and norms are nullptr where there are none.
+struct GpuExperts {
+  GpuProjection router;
+  const float* selection_bias = nullptr;
+  const float* weight_scales = nullptr;
+  GpuMatrices gate_up;
+  GpuMatrices down;
+  GpuProjection shared_gate;
+  const float* router_norm = nullptr;
+  const float* input_norm = nullptr;
+  const float* output_norm = nullptr;
+  const float* shared_output_norm = nullptr;
+};
+
+// Of a layer with latents (LatentConfig).
+struct GpuLatent {
+  GpuProjection query_down;  // of no rows: queries have no latent
+  const float* query_norm = nullptr;
+  GpuProjection query;
+  GpuProjection down;
+  const float* norm = nullptr;
+  GpuMatrices key_up;    // of each head
+  GpuMatrices value_up;  // the same
+};
+
+// Norms are nullptr where the layer has none.
+struct GpuLayer {
+  const float* attention_norm = nullptr;
+  std::vector<GpuProjection> qkv;  // one, or three of different types; of latents none
+  GpuLatent latent;
+  const float* query_norm = nullptr;  // [key_dim], or of all heads
+  const float* key_norm = nullptr;
+  GpuProjection attention_output;
+  const float* attention_output_norm = nullptr;
+  const float* sinks = nullptr;  // [heads], or none
+  const float* feed_forward_norm = nullptr;
+  GpuNetwork feed_forward;  // what every token uses: a dense layer, or the shared expert
+  GpuExperts experts;
+  const float* feed_forward_output_norm = nullptr;
+  float output_scale = 1;  // multiplies the residual stream behind the layer
 };
 
 class GpuWeights {

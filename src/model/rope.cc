@@ -64,4 +64,9 @@ void RopeTable::fill(std::uint64_t position, float* cosines, float* sines) const
   }
 }
 
+float query_factor(const QueryScale& scale, std::uint64_t position) {
+  const auto contexts = static_cast<double>(position / scale.context);
+  return static_cast<float>(1.0 + double{scale.slope} * natural_log(1.0 + contexts));
+}
+
 }  // namespace pagoda::model

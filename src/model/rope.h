@@ -25,4 +25,7 @@ class RopeTable {
   double magnitude_;
 };
 
+// What the queries of a position are multiplied by once they are rotated.
+float query_factor(const QueryScale& scale, std::uint64_t position);
+
 }  // namespace pagoda::model

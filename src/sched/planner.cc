@@ -9,6 +9,8 @@ const Plan& Planner::plan(const SchedulerView& now) {
   decisions_.assign(now.running.size(), Decision::kNone);
   token_budget_ = options_.batched_tokens_max;
   blocks_left_ = now.cache.blocks_available();
+  lacks_blocks_ = false;
+  plan_preemptions(now);
   plan_decodes(now);
   share_tokens(now);
   plan_prefills(now);
@@ -30,7 +32,7 @@ void Planner::plan_decodes(const SchedulerView& now) {
   prefills_.clear();
   for (std::size_t i = 0; i < now.running.size(); ++i) {
     const std::uint64_t behind = now.running[i]->tokens_behind();
-    if (behind > 1) prefills_.push_back(i);
+    if (behind > 1 && decisions_[i] == Decision::kNone) prefills_.push_back(i);
     if (behind == 1 && decisions_[i] == Decision::kNone && token_budget_ > 0)
       schedule_tokens(now, i, 1);
   }
@@ -39,11 +41,7 @@ void Planner::plan_decodes(const SchedulerView& now) {
 // Prefills share the tokens that decodes leave, at most shared_step_tokens while several tenants
 // are active.
 void Planner::share_tokens(const SchedulerView& now) {
-  std::uint32_t tenants_active = 0;
-  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
-    tenants_active += is_active(now, TenantId(i)) ? 1 : 0;
-  }
-  if (tenants_active > 1) {
+  if (tenants_active(now) > 1) {
     token_budget_ = std::min<std::uint64_t>(token_budget_, options_.shared_step_tokens);
   }
   shares_.clear(now.tenants);
@@ -53,14 +51,20 @@ void Planner::share_tokens(const SchedulerView& now) {
       shares_.add(task.tenant, task.tokens_behind(), task.priority, true);
     }
   }
-  const std::uint64_t slots =
-      options_.sequences_max -
-      std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
+  const std::uint64_t slots = slots_left(now);
   now.waiting.for_each_line([&](const SequenceTask& task, std::uint64_t tokens) {
     shares_.add(task.tenant, tokens, task.priority,
                 task.sequence_count <= slots && may_start(task.waits_for));
   });
   shares_.divide(now.tenants, token_budget_);
+}
+
+std::uint32_t Planner::tenants_active(const SchedulerView& now) const {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
+    count += is_active(now, TenantId(i)) ? 1 : 0;
+  }
+  return count;
 }
 
 bool Planner::is_active(const SchedulerView& now, TenantId id) const {
@@ -124,38 +128,35 @@ bool Planner::find_blocks(const SchedulerView& now, std::size_t needy, std::uint
   while (blocks > blocks_left_) {
     const std::optional<std::size_t> victim = preemption_victim(now);
     if (!victim) return false;
-    const SequenceTask& task = *now.running[*victim];
-    decisions_[*victim] = Decision::kPreempted;
-    plan_.preempt.push_back(now.running[*victim]);
-    // A running launch still uses the victim's blocks, which return when the launch is collected.
-    const bool at_once = task.last_launch <= now.launches_collected;
-    if (at_once) blocks_left_ += task.sequence->blocks_held_alone(now.cache.pool());
-    if (*victim == needy || !at_once) return false;
+    lacks_blocks_ = true;
+    preempt(now, *victim);
+    if (*victim == needy || !is_quiet(now, *now.running[*victim])) return false;
   }
   return true;
 }
 
 std::optional<std::size_t> Planner::preemption_victim(const SchedulerView& now) const {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < now.running.size(); ++i) {
+    if (decisions_[i] != Decision::kNone) continue;
+    if (!best || is_cheaper(now, *now.running[i], *now.running[*best])) best = i;
+  }
+  return best;
+}
+
+bool Planner::is_cheaper(const SchedulerView& now, const SequenceTask& a,
+                         const SequenceTask& b) const {
   const auto held = [&](const SequenceTask& task) {
     const Tenant& tenant = now.tenants[task.tenant];
     return static_cast<double>(tenant.kv_tokens_held) / tenant.limits.weight;
   };
-  const auto cheaper = [&](const SequenceTask& a, const SequenceTask& b) {
-    if (a.priority != b.priority) return a.priority > b.priority;
-    if (a.tenant != b.tenant && held(a) != held(b)) return held(a) > held(b);
-    if (a.tokens_computed() != b.tokens_computed())
-      return a.tokens_computed() < b.tokens_computed();
-    const std::uint64_t left_a = a.tokens_max - a.length();
-    const std::uint64_t left_b = b.tokens_max - b.length();
-    if (left_a != left_b) return left_a > left_b;
-    return a.arrival > b.arrival;
-  };
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < now.running.size(); ++i) {
-    if (decisions_[i] != Decision::kNone) continue;
-    if (!best || cheaper(*now.running[i], *now.running[*best])) best = i;
-  }
-  return best;
+  if (a.priority != b.priority) return a.priority > b.priority;
+  if (a.tenant != b.tenant && held(a) != held(b)) return held(a) > held(b);
+  if (a.tokens_computed() != b.tokens_computed()) return a.tokens_computed() < b.tokens_computed();
+  const std::uint64_t left_a = a.tokens_max - a.length();
+  const std::uint64_t left_b = b.tokens_max - b.length();
+  if (left_a != left_b) return left_a > left_b;
+  return a.arrival > b.arrival;
 }
 
 }  // namespace pagoda::sched

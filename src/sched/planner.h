@@ -9,9 +9,13 @@
 // Where a running sequence lacks blocks, the planner preempts the cheapest sequence that has no
 // tokens in this plan yet: the less urgent priority first, then the tenant that holds most KV
 // tokens for its weight, then the fewest computed tokens, then the most tokens left to generate,
-// then the latest arrival. Waiting sequences never preempt. A waiting sequence is admitted when all
-// its known tokens fit beside the blocks promised to running sequences. For every active tenant
-// without a running sequence the planner keeps a slot and room free, up to a quarter of the slots.
+// then the latest arrival. A waiting sequence is admitted when all its known tokens fit beside the
+// blocks promised to running sequences. For every active tenant without a running sequence the
+// planner keeps a slot and room free, up to a quarter of the slots.
+//
+// Before any of this the planner preempts for those who wait (planner_slots.cc): sequences whose
+// readers do not keep up, and, where a tenant of which nothing runs finds no slot or no blocks,
+// sequences of the tenants that have most slots for their weight.
 #pragma once
 
 #include <cstdint>
@@ -62,14 +66,30 @@ class Planner {
  private:
   enum class Decision : std::uint8_t { kNone, kScheduled, kPreempted };
 
+  // These functions are in planner_slots.cc.
+  void plan_preemptions(const SchedulerView& now);
+  void preempt_paused(const SchedulerView& now);
+  void make_room_for_a_tenant(const SchedulerView& now);
+  void count_slots(const SchedulerView& now);
+  std::uint64_t slots_left(const SchedulerView& now) const;
+  std::uint64_t fair_slots(const SchedulerView& now) const;
+  std::optional<std::size_t> victim_of_most_slots(const SchedulerView& now,
+                                                  std::uint64_t kept) const;
+  void preempt(const SchedulerView& now, std::size_t index);
+
   void plan_decodes(const SchedulerView& now);
   void share_tokens(const SchedulerView& now);
+  std::uint32_t tenants_active(const SchedulerView& now) const;
   bool is_active(const SchedulerView& now, TenantId id) const;
   void plan_prefills(const SchedulerView& now);
   // Returns false when the tokens' blocks cannot be had in this step.
   bool schedule_tokens(const SchedulerView& now, std::size_t index, std::uint64_t tokens);
   bool find_blocks(const SchedulerView& now, std::size_t needy, std::uint64_t blocks);
   std::optional<std::size_t> preemption_victim(const SchedulerView& now) const;
+  bool is_cheaper(const SchedulerView& now, const SequenceTask& a, const SequenceTask& b) const;
+  static bool is_quiet(const SchedulerView& now, const SequenceTask& task) {
+    return task.last_launch <= now.launches_collected;
+  }
   std::uint64_t chunk(std::uint64_t tokens_behind, bool contested) const;
 
   // These functions are in planner_admission.cc.
@@ -97,6 +117,11 @@ class Planner {
   std::vector<std::size_t> prefills_;  // indices into running
   std::uint64_t token_budget_ = 0;
   std::uint64_t blocks_left_ = 0;
+  std::uint64_t slots_freed_ = 0;          // by preemptions of this plan
+  std::vector<std::uint64_t> slots_held_;  // [tenant], by sequences that go on; empty: not counted
+  TenantId promised_to_;                   // slots_promised_ are for this tenant alone
+  std::uint64_t slots_promised_ = 0;
+  bool lacks_blocks_ = false;  // a running sequence waits for blocks
   std::uint64_t sequences_left_ = 0;
   std::uint64_t blocks_judged_ = 0;  // blocks that the last judged sequence needs
   std::vector<ClassUse> classes_;

@@ -17,10 +17,9 @@ std::uint64_t matched(const SequenceTask& task, std::uint64_t tokens_behind) {
 }  // namespace
 
 void Planner::plan_admissions(const SchedulerView& now) {
-  sequences_left_ = options_.sequences_max -
-                    std::min<std::uint64_t>(now.sequences_claimed, options_.sequences_max);
+  sequences_left_ = slots_left(now);
   // No sequence is admitted while a running sequence waits for blocks.
-  if (!plan_.preempt.empty() || sequences_left_ == 0) return;
+  if (lacks_blocks_ || sequences_left_ == 0) return;
   if (now.waiting.empty()) return;
   const std::uint64_t aside = blocks_set_aside(now);
   blocks_left_ -= std::min(blocks_left_, aside);
@@ -135,8 +134,11 @@ bool Planner::has_a_slot(const SchedulerView& now, TenantId id) const {
 }
 
 // Returns how many slots the tenant must leave to active tenants without a slot. A tenant without a
-// slot leaves none.
+// slot leaves none but those that were given up for another.
 std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
+  if (slots_promised_ > 0 && id != promised_to_ && !has_a_slot(now, promised_to_)) {
+    return slots_promised_;
+  }
   if (!has_a_slot(now, id)) return 0;
   std::uint64_t without = 0;
   for (std::uint32_t i = 0; i < now.tenants.size(); ++i) {
@@ -182,6 +184,7 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
 std::uint64_t Planner::blocks_set_aside(const SchedulerView& now) const {
   std::uint64_t promised = 0;
   for (std::size_t i = 0; i < now.running.size(); ++i) {
+    if (decisions_[i] == Decision::kPreempted) continue;
     const SequenceTask& task = *now.running[i];
     const std::uint64_t peak = demand_.blocks_at_peak(task.length() + 1);
     const std::uint64_t held = task.sequence->blocks_held();

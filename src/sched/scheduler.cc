@@ -132,6 +132,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   task.sequence = std::move(open->sequence);
   task.tokens.reserve(task.tokens_max);
   task.tokens_launched = match.tokens;
+  task.tokens_at_admission = task.tokens.size();
   task.times_passed = 0;
   task.look_again_step = 0;
   if (task.preemptions == 0) task.tokens_cached = match.tokens;
@@ -210,11 +211,27 @@ void Scheduler::preempt(SequenceTask& task) {
 void Scheduler::requeue(SequenceTask& task) {
   task.sequence.reset();
   task.tokens_launched = 0;
-  task.state = TaskState::kWaiting;
   task.waits_for = WaitReason::kNew;
   ++tenants_[task.tenant].requests_queued;
+  if (task.paused) {
+    task.state = TaskState::kParked;
+    parked_.push_back(&task);
+  } else {
+    wait(task);
+  }
+}
+
+void Scheduler::wait(SequenceTask& task) {
+  task.state = TaskState::kWaiting;
   waiting_.push(task);
   requeued_.push_back(&task);
+}
+
+void Scheduler::resume(SequenceTask& task) {
+  ASSERT(task.state == TaskState::kParked, "the task is parked");
+  std::erase(parked_, &task);
+  task.paused = false;
+  wait(task);
 }
 
 }  // namespace pagoda::sched

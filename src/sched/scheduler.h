@@ -78,6 +78,11 @@ class Scheduler {
   // destroyed.
   bool quiet(const SequenceTask& task) const { return task.last_launch <= launches_collected_; }
 
+  // Sequences that were preempted while they were paused. They do not wait for anything of the
+  // scheduler's: the owner resumes them when their readers go on.
+  std::span<SequenceTask* const> parked() const { return parked_; }
+  void resume(SequenceTask& task);
+
   // Calls visit(SequenceTask&) once for each sequence that was requeued after a preemption, so that
   // the caller can prepare the sequence for its wait (loads from other tiers).
   template <class Visit>
@@ -120,6 +125,7 @@ class Scheduler {
   void start_running(SequenceTask& task);
   void stop_running(SequenceTask& task);
   void requeue(SequenceTask& task);
+  void wait(SequenceTask& task);
 
   SchedulerOptions options_;
   kv::Cache& cache_;
@@ -129,6 +135,7 @@ class Scheduler {
   WaitingQueue waiting_;
   std::vector<SequenceTask*> running_;   // by priority, then arrival
   std::vector<SequenceTask*> draining_;  // preempted sequences that running launches use
+  std::vector<SequenceTask*> parked_;    // preempted and paused
   std::vector<SequenceTask*> requeued_;  // requeued since the last take_requeued()
   std::vector<PendingClose> pending_closes_;
   std::vector<PendingRelease> pending_releases_;

@@ -45,6 +45,7 @@ void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
   follower.sequence->expect(follower.tokens_max);
   follower.tokens.reserve(follower.tokens_max);
   follower.tokens_launched = leader.sequence->tokens_computed();
+  follower.tokens_at_admission = follower.tokens.size();
   follower.state = TaskState::kRunning;
   // The slot moves from the leader to the follower.
   --tenants_[leader.tenant].sequences_running;
@@ -65,6 +66,10 @@ void Scheduler::finish(SequenceTask& task) {
       break;
     case TaskState::kPreempted:
       std::erase(draining_, &task);
+      break;
+    case TaskState::kParked:
+      std::erase(parked_, &task);
+      --tenants_[task.tenant].requests_queued;
       break;
     case TaskState::kFinished:
       ASSERT(false, "a task ends once");
@@ -128,6 +133,9 @@ void Scheduler::check(bool others_hold_blocks) const {
     ASSERT(task.prefix_waits <= options_.prefix_waits_max, "nobody waits for a prefix for ever");
   });
   ASSERT(by_reason == waiting_.by_reason(), "who waits for what is counted");
+  for (const SequenceTask* const task : parked_) {
+    ASSERT(task->state == TaskState::kParked && !task->sequence, "parked tasks hold nothing");
+  }
   std::uint64_t sequences = 0;
   std::uint64_t queued = 0;
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
@@ -135,7 +143,8 @@ void Scheduler::check(bool others_hold_blocks) const {
     queued += tenants_[TenantId(i)].requests_queued;
     held_tokens += tenants_[TenantId(i)].kv_tokens_held;
   }
-  ASSERT(sequences == claimed && queued == waiting_.size() && held_tokens == running_tokens,
+  ASSERT(sequences == claimed && queued == waiting_.size() + parked_.size() &&
+             held_tokens == running_tokens,
          "tenants' accounts add up");
   if (running_.empty() && draining_.empty() && launches_running() == 0) {
     ASSERT(pending_closes_.empty() && pending_releases_.empty(),

@@ -4,7 +4,7 @@
 //
 //   Waiting -> Running -> Finished
 //      ^          |
-//      +- Preempted          any -> Finished
+//      +- Preempted -> Parked (until its reader goes on) -> Waiting          any -> Finished
 //
 // A step computes tokens from tokens_launched on. There are no prefill or decode modes: a sequence
 // that lags behind its known tokens catches up in chunks, and the logits of its last token give the
@@ -29,7 +29,7 @@ namespace pagoda::sched {
 // Numbers launches from 1; 0 means before the first launch.
 using LaunchNumber = std::uint64_t;
 
-enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kFinished };
+enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kParked, kFinished };
 
 inline constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
@@ -58,7 +58,7 @@ struct SequenceTask {
   // again.
   std::uint64_t tokens_seen_in_pool = 0;
   // The owner may set this flag between steps when the client reads the output too slowly. A paused
-  // sequence keeps its slot and its blocks, and gets no tokens.
+  // sequence gets no tokens, and keeps its slot and its blocks only while nobody waits for them.
   bool paused = false;
 
   // The scheduler sets these fields.
@@ -68,6 +68,7 @@ struct SequenceTask {
   std::uint64_t tokens_launched = 0;    // tokens computed or being computed
   std::uint32_t samples_in_flight = 0;  // tokens sampled by launches that are not collected
   LaunchNumber last_launch = 0;
+  std::uint64_t tokens_at_admission = 0;  // known tokens when it last started to run
   std::optional<kv::Sequence> sequence;
   std::size_t context_class = 0;
   std::uint64_t class_blocks = 0;     // blocks counted against the context class

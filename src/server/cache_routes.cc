@@ -32,8 +32,9 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
       ended = end_session(body, model, request);
       return {};
     }
-    if (Fields(body).find("messages") == nullptr) return read_text_request(body, model);
-    return read_chat_request(std::move(body), model, {memory, request.may_take_long});
+    const ReadingTerms terms{memory, request.may_take_long};
+    if (Fields(body).find("messages") == nullptr) return read_text_request(body, model, terms);
+    return read_chat_request(std::move(body), model, terms);
   };
   CompletionRequest asked = read();
   if (ended) return ended;

@@ -31,6 +31,8 @@ std::optional<ApiError> failure(const FinishInfo& ending) {
       return ApiError(503, "the request was cancelled", {}, "cancelled");
     case engine::FinishReason::kError:
       return ApiError(500, ending.message, {}, "internal_error");
+    case engine::FinishReason::kNoToken:
+      return ApiError(400, ending.message, {}, "no_token_allowed");
     case engine::FinishReason::kLost:
       return ApiError(503, ending.message, {}, "device_lost");
   }

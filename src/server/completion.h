@@ -62,7 +62,8 @@ class Completion {
   HttpReply reply() const;
 
   // An estimate of the completion's memory in bytes.
-  std::uint64_t memory_bytes() const { return request_.memory.bytes(); }
+  // What prompts and replies take, by which it is decided where they are handled.
+  std::uint64_t text_bytes() const { return request_.memory.bytes() - request_.matcher_bytes; }
 
   // Returns the token counts so far; cached tokens are known from the first token on.
   Usage usage() const;

@@ -24,8 +24,11 @@ using asio::experimental::awaitable_operators::operator||;
 
 constexpr std::size_t kAheadReadBytes = 4 << 10;
 constexpr std::size_t kFloodReadBytes = 64 << 10;
-// Bodies up to this size are parsed on the connection's thread, which takes some milliseconds.
-constexpr std::size_t kShortBodyBytes = 64 << 10;
+// Bodies up to this size are parsed on the connection's thread, which takes a few milliseconds at
+// most: all connections share these threads.
+constexpr std::size_t kShortBodyBytes = 16 << 10;
+// What bodies up to this size become is not counted as memory of requests.
+constexpr std::size_t kUncountedBodyBytes = 64 << 10;
 // Requests with at least this much memory start and end on a text worker; after them, and after
 // bodies of this size, the heap is trimmed.
 constexpr std::uint64_t kLargeRequestBytes = 1 << 20;
@@ -121,21 +124,23 @@ awaitable<std::optional<Routed>> Connection::route_and_start(Incoming& incoming)
   HttpRequest& request = incoming.request;
   std::optional<Routed> routed;
   const auto made = [&] { return std::get_if<std::unique_ptr<Completion>>(&*routed); };
-  request.may_take_long = request.body.size() > kShortBodyBytes;
-  if (!request.may_take_long) {
+  request.may_take_long = request.body.size() > kUncountedBodyBytes;
+  const auto try_route = [&] {
     try {
       routed = route(request, state_);
     } catch (const TakesLong&) {
       request.may_take_long = true;
     }
-  }
+  };
+  if (request.body.size() <= kShortBodyBytes) try_route();
   const bool is_large =
-      routed && made() != nullptr && (*made())->memory_bytes() >= kLargeRequestBytes;
+      routed && made() != nullptr && (*made())->text_bytes() >= kLargeRequestBytes;
   if (routed && !is_large) {
     if (made() != nullptr) start(**made());
     co_return routed;
   }
   const std::optional<bool> stayed = co_await on_worker_while_client_stays(incoming, [&] {
+    if (!routed && !request.may_take_long) try_route();
     if (!routed) routed = route(request, state_);
     if (made() != nullptr) start(**made());
     return true;
@@ -161,7 +166,7 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
       std::get<std::unique_ptr<Completion>>(*std::move(routed));
   const bool usable = co_await answer_completion(incoming, *completion);
   log_completion(incoming.request, *completion, state_);
-  if (completion->memory_bytes() >= kLargeRequestBytes) {
+  if (completion->text_bytes() >= kLargeRequestBytes) {
     completion->cancel();  // cancels now, although its memory may be freed later
     state_.workers().run(worker_line(incoming), [ended = std::move(completion)] {});
     state_.workers().trim_heap_later();
@@ -185,7 +190,7 @@ awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completio
     co_return co_await send(incoming,
                             error_reply(*completion.error(), style_of(incoming.request.path)));
   }
-  if (completion.memory_bytes() <= kShortReplyBytes) {
+  if (completion.text_bytes() <= kShortReplyBytes) {
     co_return co_await send(incoming, completion.reply());
   }
   const std::optional<HttpReply> reply =

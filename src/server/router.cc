@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <string_view>
 
 #include "base/ascii.h"
@@ -121,14 +122,17 @@ CompletionRequest read_chat(const HttpRequest& request, const ServerState& state
 CompletionRequest read_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
-  return read_text_request(read_body(request, model, memory), model);
+  return read_text_request(read_body(request, model, memory), model,
+                           {memory, request.may_take_long});
 }
 
 CompletionRequest read_chat_or_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   Json body = read_body(request, model, memory);
-  if (Fields(body).find("messages") == nullptr) return read_text_request(body, model);
+  if (Fields(body).find("messages") == nullptr) {
+    return read_text_request(body, model, {memory, request.may_take_long});
+  }
   return read_chat_request(std::move(body), model, {memory, request.may_take_long});
 }
 
@@ -150,13 +154,13 @@ Routed embeddings(const HttpRequest& request, const ServerState& state) {
 }
 
 // Another API's request, whose translator makes a chat of it, and whose reply `writer` writes.
-template <TranslatedChat (*Translate)(Json body)>
+template <TranslatedChat (*Translate)(Json body, ReadingMemory* memory)>
 Routed complete_translated(const HttpRequest& request, const ServerState& state,
                            std::shared_ptr<ReplyWriter> writer) {
   const auto read = [&] {
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
-    return read_translated(Translate(read_body(request, model, memory)), model,
+    return read_translated(Translate(read_body(request, model, memory), &memory), model,
                            {memory, request.may_take_long});
   };
   CompletionRequest asked = read();
@@ -177,7 +181,7 @@ Routed create_response(const HttpRequest& request, const ServerState& state) {
     ReadingMemory memory = reading_memory(request, state);
     Json body = read_body(request, model, memory);
     echo = responses::echo_of_responses(body);
-    return read_translated(responses::chat_of_responses(std::move(body)), model,
+    return read_translated(responses::chat_of_responses(std::move(body), &memory), model,
                            {memory, request.may_take_long});
   };
   CompletionRequest asked = read();
@@ -186,12 +190,26 @@ Routed create_response(const HttpRequest& request, const ServerState& state) {
   return complete(std::move(asked), request, state);
 }
 
+// What asks for nothing is answered at once: such bodies are small.
+std::optional<Json> ollama_load(const HttpRequest& request, const ServerState& state,
+                                bool is_chat) {
+  constexpr std::size_t kLoadBytesMax = 4 << 10;
+  if (request.body.empty() || request.body.size() > kLoadBytesMax) return std::nullopt;
+  const ServedModel& model = state.model();
+  ReadingMemory memory = reading_memory(request, state);
+  const auto asked = ollama::load_request(read_body(request, model, memory), is_chat);
+  if (asked == ollama::LoadRequest::kNone) return std::nullopt;
+  return ollama::loaded_reply(model, is_chat, asked == ollama::LoadRequest::kUnload);
+}
+
 Routed ollama_chat(const HttpRequest& request, const ServerState& state) {
+  if (auto loaded = ollama_load(request, state, true)) return json_reply(*std::move(loaded));
   return complete_translated<ollama::chat_of_chat>(request, state,
                                                    ollama::make_ollama_writer(true));
 }
 
 Routed ollama_generate(const HttpRequest& request, const ServerState& state) {
+  if (auto loaded = ollama_load(request, state, false)) return json_reply(*std::move(loaded));
   return complete_translated<ollama::chat_of_generate>(request, state,
                                                        ollama::make_ollama_writer(false));
 }
@@ -207,7 +225,8 @@ Json ollama_show(Json body, const ServedModel& model, const ReadingTerms& /*term
 
 Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerms& terms) {
   return {{"input_tokens",
-           count_translated(anthropic::chat_of_counted_messages(std::move(body)), model, terms)}};
+           count_translated(anthropic::chat_of_counted_messages(std::move(body), &terms.memory),
+                            model, terms)}};
 }
 
 // Reports what a completion of the same body would find in the cache, and computes nothing.

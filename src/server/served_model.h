@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "server/api/prompt_normalising.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
+#include "structured/mask_vocabulary.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -33,6 +35,8 @@ struct ServedModel {
   // What a request gets for sampling fields about which it is silent: OpenAI's defaults unless the
   // model recommends others.
   engine::SamplingParams sampling_defaults = {.temperature = 1.0f};
+  // The vocabulary for structured output; nullptr: there is none.
+  std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
   // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
   std::optional<chat::ServedForm> form = {};
   NormaliseRules normalise = {};  // text that clients change with every request

@@ -31,6 +31,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr int kAcceptsPerTurn = 64;
 // The pause between two accept() calls when the system has no socket left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // Connections get this long for their last bytes when the server stops.
@@ -149,6 +150,7 @@ Status Server::State::bind() {
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.non_blocking(true, error);
   if (error) return cannot_listen(options, error);
   return ok_status();
 }
@@ -212,6 +214,14 @@ asio::awaitable<bool> Server::State::accept_one() {
   auto [error, socket] =
       co_await acceptor.async_accept(asio::any_io_executor(asio::make_strand(io)), kAsTuple);
   if (!error) serve(std::move(socket));
+  // Whoever else waits is accepted in the same turn: a turn may be long behind busy connections.
+  for (int more = 1; !error && more < kAcceptsPerTurn && !is_full(); ++more) {
+    tcp::socket next(asio::make_strand(io));
+    error_code nobody;
+    acceptor.accept(next, nobody);
+    if (nobody) break;
+    serve(std::move(next));
+  }
   co_return !error || error == asio::error::operation_aborted;
 }
 

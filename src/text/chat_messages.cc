@@ -10,6 +10,7 @@
 #include "text/jinja/import.h"
 #include "text/jinja/show.h"
 #include "text/jinja/text_builder.h"
+#include "text/message_roles.h"
 
 namespace pagoda::text {
 namespace {
@@ -57,7 +58,7 @@ class MessageImporter {
     index_ = index;
     const Value imported = jinja::import_json(message, origin_, heap_);
     Dict& fields = imported.as_dict();
-    if (known != nullptr) set(fields, "role", heap_.text(std::string(known->name)));
+    if (known != nullptr) set(fields, "role", heap_.text(std::string(role_name(*known))));
     if (const Value* const content = fields.find("content")) {
       set(fields, "content", fit_content(*content));
     }
@@ -66,38 +67,18 @@ class MessageImporter {
     return imported;
   }
 
-  void set(Dict& fields, std::string_view key, const Value& value) {
-    fields.set(heap_.text(std::string(key)), value, heap_);
-  }
-
-  // Joins the texts of typed parts, one line each; a string is returned as it is.
-  Value joined_parts(const Value& content) {
-    if (!content.is_list()) return content;
-    TextBuilder joined(heap_);
-    bool first = true;
-    for (const Value& part : content.as_list().items) {
-      const Value* const text = part.is_dict() ? part.as_dict().find("text") : nullptr;
-      if (text == nullptr || !text->is_text()) {
-        fail(fmt::format("messages[{}]: the template takes text only, not {}", index_,
-                         part_type(part)));
-      }
-      if (!first) joined.append("\n", Origin{});
-      joined.append(text->as_text());
-      first = false;
-    }
-    return std::move(joined).value();
-  }
-
  private:
-  static std::string part_type(const Value& part) {
-    const Value* const type = part.is_dict() ? part.as_dict().find("type") : nullptr;
-    return type != nullptr && type->is_text() ? fmt::format("parts of type '{}'", type->bytes())
-                                              : "parts without a type";
+  std::string_view role_name(const Role& role) const {
+    return role.name == "developer" && !traits_.developer_role ? "system" : role.name;
+  }
+
+  void set(Dict& fields, std::string_view key, const Value& value) {
+    set_field(fields, key, value, heap_);
   }
 
   Value fit_content(Value content) {
     if (content.is_none() && !traits_.null_content) content = heap_.text(std::string());
-    if (content.is_list() && !traits_.part_content) return joined_parts(content);
+    if (content.is_list() && !traits_.part_content) return joined_parts(content, index_, heap_);
     if (!content.is_text() || traits_.text_content || !traits_.part_content) return content;
     const Value part = heap_.dict();
     set(part.as_dict(), "type", heap_.text("text"));
@@ -116,16 +97,30 @@ class MessageImporter {
           function != nullptr && function->is_dict() ? function->as_dict() : call.as_dict();
       const Value* const arguments = target.find("arguments");
       if (arguments == nullptr) continue;
-      const ToolArguments wanted = traits_.tool_arguments;
-      if (wanted == ToolArguments::kObject && arguments->is_text()) {
-        const auto parsed = jinja::parse_json(arguments->bytes(), heap_);
-        if (parsed.ok() && parsed.value().is_object()) {
-          set(target, "arguments", jinja::import_json(parsed.value(), origin_, heap_));
-        }
-      } else if (wanted == ToolArguments::kText && arguments->is_dict()) {
-        set(target, "arguments", jinja::as_json(*arguments, {}, heap_));
-      }
+      const Value fitted = fit_arguments(*arguments);
+      set(target, "arguments", fitted);
     }
+  }
+
+  // No text stands for no arguments. Text that is no object reaches a template that takes objects
+  // alone within one.
+  Value fit_arguments(const Value& arguments) {
+    const ToolArguments wanted = traits_.tool_arguments;
+    if (wanted == ToolArguments::kText && arguments.is_dict()) {
+      return jinja::as_json(arguments, {}, heap_);
+    }
+    if (!arguments.is_text() || wanted == ToolArguments::kAsSent) return arguments;
+    const bool is_empty = arguments.bytes().find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (wanted == ToolArguments::kText) return is_empty ? heap_.text("{}") : arguments;
+    if (is_empty) return heap_.dict();
+    const auto parsed = jinja::parse_json(arguments.bytes(), heap_);
+    if (parsed.ok() && parsed.value().is_object()) {
+      return jinja::import_json(parsed.value(), origin_, heap_);
+    }
+    if (traits_.broken_arguments) return arguments;
+    const Value wrapped = heap_.dict();
+    set(wrapped.as_dict(), "arguments", arguments);
+    return wrapped;
   }
 
   // Templates read a message's reasoning under one of two names; clients send three.
@@ -146,48 +141,6 @@ class MessageImporter {
   std::size_t index_ = 0;
 };
 
-bool is_system(const Value& message) {
-  const std::string_view role = message.as_dict().find("role")->bytes();
-  return role == "system" || role == "developer";
-}
-
-// Moves the text of system messages to the start of the following user message, or into a user
-// message of its own at the end. At least one message remains.
-std::vector<Value> fold_system(const std::vector<Value>& messages, MessageImporter& importer,
-                               Heap& heap) {
-  std::vector<Value> folded;
-  OriginText pending;
-  const auto add = [&](const Value& content) {
-    if (!pending.empty()) pending.append("\n\n", Origin{});
-    if (content.is_text()) pending.append(content.as_text());
-  };
-  const auto set_user = [&](Dict& fields) {
-    importer.set(fields, "role", heap.text("user"));
-    TextBuilder content(heap);
-    content.append(std::exchange(pending, {}));
-    importer.set(fields, "content", std::move(content).value());
-  };
-  for (const Value& message : messages) {
-    Dict& fields = message.as_dict();
-    const Value* const content = fields.find("content");
-    if (is_system(message)) {
-      if (content != nullptr) add(importer.joined_parts(*content));
-      continue;
-    }
-    if (!pending.empty() && fields.find("role")->bytes() == "user" && content != nullptr) {
-      add(importer.joined_parts(*content));
-      set_user(fields);
-    }
-    folded.push_back(message);
-  }
-  if (!pending.empty() || folded.empty()) {
-    const Value message = heap.dict();
-    set_user(message.as_dict());
-    folded.push_back(message);
-  }
-  return folded;
-}
-
 Value marked(const Value& text, Heap& heap) {
   TextBuilder longer(heap);
   longer.append(text.as_text());
@@ -195,10 +148,10 @@ Value marked(const Value& text, Heap& heap) {
   return std::move(longer).value();
 }
 
-void mark_end(const Value& message, MessageImporter& importer, Heap& heap) {
+void mark_end(const Value& message, Heap& heap) {
   const Value* const content = message.as_dict().find("content");
   if (content != nullptr && content->is_text()) {
-    importer.set(message.as_dict(), "content", marked(*content, heap));
+    set_field(message.as_dict(), "content", marked(*content, heap), heap);
     return;
   }
   if (content != nullptr && content->is_list()) {
@@ -206,7 +159,7 @@ void mark_end(const Value& message, MessageImporter& importer, Heap& heap) {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       const Value* const text = part->is_dict() ? part->as_dict().find("text") : nullptr;
       if (text == nullptr || !text->is_text()) continue;
-      importer.set(part->as_dict(), "text", marked(*text, heap));
+      set_field(part->as_dict(), "text", marked(*text, heap), heap);
       return;
     }
   }
@@ -228,10 +181,8 @@ Value import_messages(const Conversation& conversation, const TemplateTraits& tr
   for (std::size_t i = 0; i < messages.size(); ++i) {
     imported.push_back(importer.import(messages[i], i));
   }
-  if (!traits.system_role && std::any_of(imported.begin(), imported.end(), is_system)) {
-    imported = fold_system(imported, importer, heap);
-  }
-  if (conversation.continue_final_message) mark_end(imported.back(), importer, heap);
+  imported = fit_roles(std::move(imported), traits, heap);
+  if (conversation.continue_final_message) mark_end(imported.back(), heap);
   return heap.list(std::move(imported));
 }
 

@@ -19,6 +19,7 @@ constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .bytes = 16U << 
 // No template contains this word.
 constexpr const char* kNeedle = "nEEdLe";
 constexpr const char* kSystemNeedle = "sYsTEm-nEEdLe";
+constexpr const char* kOtherNeedle = "oThEr-nEEdLe";
 constexpr const char* kCallId = "call00001";
 
 ChatJson message(const char* role, ChatJson content) {
@@ -158,6 +159,54 @@ bool ChatTemplate::takes_null_content(const ChatJson& user) const {
   return false;
 }
 
+void ChatTemplate::find_role_traits(TemplateTraits& found) const {
+  const auto content = [&](const char* words) {
+    return found.text_content ? ChatJson(words) : text_part(words);
+  };
+  const ChatJson user = message("user", content(kNeedle));
+  const ChatJson answer = message("assistant", content("yes"));
+  const ChatJson system = message("system", content(kSystemNeedle));
+  found.system_role = has(probe(ChatJson::array({system, user})), kSystemNeedle);
+  found.developer_role = has(
+      probe(ChatJson::array({message("developer", content(kSystemNeedle)), user})), kSystemNeedle);
+  const ChatJson other = message("system", content(kOtherNeedle));
+  const auto shows_both = [&](const ChatJson& messages) {
+    const auto prompt = probe(messages);
+    return has(prompt, kSystemNeedle) && has(prompt, kOtherNeedle);
+  };
+  found.systems = shows_both(ChatJson::array({system, other, user})) &&
+                  shows_both(ChatJson::array({system, user, answer, other, user}));
+}
+
+void ChatTemplate::find_call_traits(TemplateTraits& found) const {
+  const auto content = [&](const char* words) {
+    return found.text_content ? ChatJson(words) : text_part(words);
+  };
+  const ChatJson user = message("user", content(kNeedle));
+  const ChatJson arguments =
+      found.tool_arguments == ToolArguments::kText ? ChatJson("{}") : ChatJson::object();
+  const ChatJson call = tool_call_message(content(""), arguments);
+  ChatJson result = message("tool", content(kSystemNeedle));
+  result["tool_call_id"] = kCallId;
+  result["name"] = "probe";
+  found.tool_role =
+      has(probe(ChatJson::array({user, call, result})), kSystemNeedle) ||
+      has(probe(ChatJson::array({user, tool_call_message(nullptr, arguments), result})),
+          kSystemNeedle) ||
+      has(probe(ChatJson::array({user, message("assistant", content("a")), result})),
+          kSystemNeedle);
+
+  ChatJson thinking = tool_call_message(content(kSystemNeedle), arguments);
+  thinking["reasoning_content"] = kOtherNeedle;
+  ChatJson silent = call;
+  silent["reasoning_content"] = kOtherNeedle;
+  const ChatJson words = message("assistant", content(kSystemNeedle));
+  found.words_beside_thinking = probe(ChatJson::array({user, thinking})).has_value() ||
+                                !probe(ChatJson::array({user, words, silent})).has_value();
+  found.broken_arguments = has(
+      probe(ChatJson::array({user, tool_call_message(content(""), kSystemNeedle)})), kSystemNeedle);
+}
+
 void ChatTemplate::find_traits() {
   // While the template is probed, nothing is rewritten.
   traits_ = {.part_content = true, .tool_arguments = ToolArguments::kAsSent};
@@ -173,11 +222,10 @@ void ChatTemplate::find_traits() {
     return found.text_content ? ChatJson(words) : text_part(words);
   };
   const ChatJson user = message("user", content(kNeedle));
-  found.system_role =
-      has(probe(ChatJson::array({message("system", content(kSystemNeedle)), user})), kSystemNeedle);
-
+  find_role_traits(found);
   found.tool_arguments = find_tool_arguments(user, content("1"));
   found.null_content = takes_null_content(user);
+  find_call_traits(found);
   traits_ = found;
 }
 

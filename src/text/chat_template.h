@@ -49,10 +49,15 @@ enum class ToolArguments : std::uint8_t { kAsSent, kObject, kText };
 
 // The forms that a template accepts. Clients may send every form; the others are rewritten.
 struct TemplateTraits {
-  bool text_content = true;   // a message's content as a string
-  bool part_content = false;  // a message's content as a list of typed parts
-  bool null_content = true;   // null content beside tool calls
-  bool system_role = true;    // false: system messages are put before the next user message
+  bool text_content = true;           // a message's content as a string
+  bool part_content = false;          // a message's content as a list of typed parts
+  bool null_content = true;           // null content beside tool calls
+  bool system_role = true;            // false: system messages are put before the next user message
+  bool systems = true;                // more than one, anywhere
+  bool developer_role = true;         // false: it is a system message
+  bool tool_role = true;              // false: results are users' messages
+  bool words_beside_thinking = true;  // content beside thinking and tool calls
+  bool broken_arguments = true;       // a tool call's arguments as text that is no JSON
   ToolArguments tool_arguments = ToolArguments::kObject;
 };
 
@@ -83,6 +88,9 @@ class ChatTemplate {
   // Probes with a tool call between the message `user` and a tool's `result`.
   ToolArguments find_tool_arguments(const ChatJson& user, const ChatJson& result) const;
   bool takes_null_content(const ChatJson& user) const;
+  // Find the traits of messages with other roles than the user's; `found` has those of contents.
+  void find_role_traits(TemplateTraits& found) const;
+  void find_call_traits(TemplateTraits& found) const;
 
   jinja::Template template_;
   std::string source_;

@@ -83,6 +83,7 @@ TEST(AnswerText, IsReadBackInTheFormOfEveryTemplate) {
     ASSERT_TRUE(found.ok()) << name;
     // These templates show one call a message alone, so that nothing stands between two.
     if (name == "llama3.2" || name == "vllm_llama3.1_json") continue;
+    if (found.value().unreadable_calls) continue;
     expect_round_trip(name, found.value().form);
     ++templates;
   }

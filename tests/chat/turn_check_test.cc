@@ -44,13 +44,13 @@ std::vector<TurnScenario> checked(const text::ChatTemplate& chat) {
 TEST(TurnCheck, ATemplateThatKeepsEverythingLosesNothing) {
   const auto all = checked(made_template(turn_template("true")));
   for (const char* const name : {"chat, thinking off", "reasoning sent back"}) {
-    const TurnScenario& scenario = scenario_of(all, name);
+    const TurnScenario scenario = scenario_of(all, name);
     ASSERT_EQ(scenario.turns.size(), 3U) << scenario.refusal;
     for (const TurnLoss& turn : scenario.turns) {
       EXPECT_EQ(turn.lost_tokens(), 0U) << name << ": " << turn.was << " -> " << turn.became;
     }
   }
-  const TurnScenario& left_out = scenario_of(all, "reasoning left out");
+  const TurnScenario left_out = scenario_of(all, "reasoning left out");
   EXPECT_EQ(left_out.turns[0].cause, "reasoning_removed");
   EXPECT_NE(left_out.turns[0].fix.find("reasoning_content"), std::string::npos);
 }
@@ -105,7 +105,7 @@ TEST(TurnCheck, NamesWhatPublishedTemplatesDo) {
     std::stringstream source;
     source << stream.rdbuf();
     const auto all = checked(made_template(source.str()));
-    const TurnScenario& scenario = scenario_of(all, one.conversation);
+    const TurnScenario scenario = scenario_of(all, one.conversation);
     ASSERT_GE(scenario.turns.size(), one.turn - 1) << one.name << ": " << scenario.refusal;
     const TurnLoss& loss = scenario.turns[one.turn - 2];
     EXPECT_TRUE(loss.cause == one.cause ||

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes logits/smollm2_wikitext2.bin: what SmolLM2-135M-Instruct says about WikiText-2.
+"""Writes what a real model says about WikiText-2: logits/smollm2_wikitext2.bin of
+SmolLM2-135M-Instruct, or logits/gemma3_wikitext2.bin of Gemma 3 270M.
 
 Nothing of Pagoda is used: weights are dequantised by the `gguf` package, text is cut by the
-`tokenizers` package with the vocabulary and merges of the model file, and the forward pass is
-`transformers` in float32 with eager attention. The format is described in logits/README.md.
+`tokenizers` package with what the model file has, and the forward pass is `transformers` in float32
+with eager attention. The format is described in logits/README.md.
 
-    python make_logit_fixtures.py MODEL.gguf wikitext2-test.txt [logits/smollm2_wikitext2.bin]
+    python make_logit_fixtures.py smollm2|gemma3 MODEL.gguf wikitext2-test.txt [OUTPUT]
 
-Needs torch, transformers, tokenizers, gguf, numpy. A few minutes on two cores.
+Needs torch, transformers, tokenizers, gguf, numpy; Gemma also accelerate. A few minutes on two
+cores.
 """
 
 import argparse
@@ -19,10 +21,8 @@ import torch
 from gguf import GGUFReader
 from gguf.quants import dequantize
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-WINDOWS = 4
-TOKENS = 501  # per window: 500 positions that each have a next token
 TOP = 128
 BUCKETS = 64
 
@@ -95,6 +95,36 @@ def load_tokenizer(reader):
     return tokenizer
 
 
+class SmolLM2:
+    name, windows, tokens = "smollm2", 4, 501  # 500 positions that each have a next token
+
+    def __init__(self, path):
+        reader = GGUFReader(path)
+        self.tokenizer, self.model = load_tokenizer(reader), load_model(reader)
+
+    def cut(self, text):
+        """The text's tokens, and what begins every window."""
+        ids = self.tokenizer.encode(text).ids
+        assert self.tokenizer.decode(ids, skip_special_tokens=False) == text
+        return ids, []
+
+
+class Gemma3:
+    """Read by transformers itself. The window is longer than the 512 tokens that most layers see."""
+    name, windows, tokens = "gemma3", 1, 701
+
+    def __init__(self, path):
+        path = pathlib.Path(path)
+        words = {"gguf_file": path.name}
+        self.tokenizer = AutoTokenizer.from_pretrained(path.parent, **words)
+        self.model = AutoModelForCausalLM.from_pretrained(
+            path.parent, **words, dtype=torch.float32, attn_implementation="eager").eval()
+
+    def cut(self, text):
+        return (self.tokenizer(text, add_special_tokens=False).input_ids,
+                [self.tokenizer.bos_token_id])
+
+
 def log_probabilities(model, windows):
     """float64 [windows, positions, vocab], computed one window at a time."""
     with torch.no_grad():
@@ -149,28 +179,28 @@ def with_rounded_kv(model, dtype):
 def main():
     here = pathlib.Path(__file__).parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = {kind.name: kind for kind in (SmolLM2, Gemma3)}
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("model")
     parser.add_argument("text")
-    parser.add_argument("output", nargs="?", default=here / "logits" / "smollm2_wikitext2.bin")
+    parser.add_argument("output", nargs="?")
     arguments = parser.parse_args()
+    output = arguments.output or here / "logits" / f"{arguments.kind}_wikitext2.bin"
     torch.set_num_threads(2)
 
-    reader = GGUFReader(arguments.model)
-    tokenizer = load_tokenizer(reader)
-    text = pathlib.Path(arguments.text).read_text(encoding="utf-8")
-    ids = np.array(tokenizer.encode(text).ids, dtype=np.int64)
-    assert tokenizer.decode(ids.tolist(), skip_special_tokens=False) == text
-    starts = [len(ids) * w // WINDOWS for w in range(WINDOWS)]
-    windows = np.stack([ids[start:start + TOKENS] for start in starts])
+    loaded = kinds[arguments.kind](arguments.model)
+    count, tokens, model = loaded.windows, loaded.tokens, loaded.model
+    ids, begin = loaded.cut(pathlib.Path(arguments.text).read_text(encoding="utf-8"))
+    starts = [len(ids) * w // count for w in range(count)]
+    windows = np.array([(begin + ids[start:start + tokens])[:tokens] for start in starts])
     print(f"{len(ids)} tokens in the text, windows start at tokens {starts}")
 
-    model = load_model(reader)
     reference = log_probabilities(model, windows)
     vocab = reference.shape[-1]
     flat = reference.reshape(-1, vocab)
     summary = summarise(flat)
-    with open(arguments.output, "wb") as file:
-        file.write(b"PGLF" + struct.pack("<6I", 1, WINDOWS, TOKENS, TOP, BUCKETS, vocab))
+    with open(output, "wb") as file:
+        file.write(b"PGLF" + struct.pack("<6I", 1, count, tokens, TOP, BUCKETS, vocab))
         for window in windows:
             file.write(window.astype("<u4").tobytes())
         for order, top, tail in zip(*summary):
@@ -182,8 +212,8 @@ def main():
     print(f"positions {len(flat)}  perplexity {np.exp(nll.mean()):.4f}  "
           f"mean top-1 probability {np.exp(top_two[:, 0]).mean():.4f}  "
           f"top-1 is the next token {(summary[0][:, :1] == next_ids).mean():.2%}")
-    for window in range(WINDOWS):
-        part = nll.reshape(WINDOWS, -1)[window]
+    for window in range(count):
+        part = nll.reshape(count, -1)[window]
         print(f"  window {window}: perplexity {np.exp(part.mean()):.4f}")
     margin = top_two[:, 0] - top_two[:, 1]
     print(f"  top-1 margin in nats: smallest {margin.min():.2e}, "

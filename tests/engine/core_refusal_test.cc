@@ -1,5 +1,6 @@
 // Some requests end without output: by a full queue, an overdrawn minute, tokens that are not
 // finite.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -46,11 +47,11 @@ class Listener final : public ReplySink {
 
 class CoreRefusal : public testing::Test {
  protected:
-  explicit CoreRefusal(std::uint32_t rows_max = 512) {
+  explicit CoreRefusal(std::uint32_t rows_max = 512, std::uint32_t queue = 2) {
     CoreOptions options;
     options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
     options.space = "moody";
-    options.requests_queued_max = 2;
+    options.requests_queued_max = queue;
     options.scheduler.sequences_max = 4;
     options.scheduler.batched_tokens_max = rows_max;
     core_.emplace(options, cache_, tenants_, runner_, clock_);
@@ -118,6 +119,27 @@ TEST_F(CoreRefusal, AFullQueueRefusesUntilSomebodyLeft) {
   const auto later = submit();
   run();
   EXPECT_EQ(later->reason, FinishReason::kLength);
+}
+
+class CoreWithALongQueue : public CoreRefusal {
+ protected:
+  CoreWithALongQueue() : CoreRefusal(512, 12) {}
+};
+
+TEST_F(CoreWithALongQueue, OneTenantLeavesPlacesToTheOthers) {
+  const TenantId anna = tenants_.add("anna", {});
+  const TenantId bert = tenants_.add("bert", {});
+  const auto taken = [&](TenantId tenant) {
+    int count = 0;
+    while (submit(tenant)->reason != FinishReason::kRefused) ++count;
+    return count;
+  };
+  EXPECT_EQ(taken(anna), 7);  // the seventh came when six waited and six places were left
+  EXPECT_EQ(taken(bert), 3);
+  const auto third = submit();
+  EXPECT_NE(third->reason, FinishReason::kRefused);
+  EXPECT_THAT(submit(anna)->message,
+              testing::HasSubstr("tenant anna has 7 requests waiting; places left for all: 1"));
 }
 
 TEST_F(CoreRefusal, ALimitThatWasLoweredAfterTheDoorRefusesByName) {

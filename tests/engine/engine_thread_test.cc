@@ -281,6 +281,25 @@ TEST_F(EngineThread, ARequestWhoseReaderStopsPausesAloneAndGoesOnWhenItReads) {
   EXPECT_EQ(slow->tokens(), 100u);
 }
 
+TEST_F(EngineThread, ReadersThatStopKeepNoSlotFromOthersAndTheirAnswersStayTheSame) {
+  Engine engine(options_, cache_, runner_, clock_);
+  Request asked = request(100);
+  asked.sampling.n = 16;  // all slots
+  const auto slow = std::make_shared<SlowReader>(64);
+  ASSERT_TRUE(engine.submit(asked, slow).ok());
+  while (engine.snapshot().sequences_paused < 16) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    const auto other = std::make_shared<Waiter>();
+    ASSERT_TRUE(engine.submit(request(50), other).ok());
+    EXPECT_EQ(other->wait(), FinishReason::kLength);
+  }
+  EXPECT_EQ(engine.snapshot().sequences_paused, 16u);
+  slow->read_all();
+  engine.wake();
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(30)));
+  EXPECT_EQ(slow->tokens(), 1600u);
+}
+
 double cpu_seconds() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);

@@ -8,16 +8,19 @@
 
 #include "default_model.h"
 #include "engine/engine_fixture.h"
+#include "engine/list_constraint.h"
 #include "engine/single_sequence.h"
 #include "model/seeded_model.h"
 
 namespace pagoda::engine {
 namespace {
 
-// Draws requests that share prefixes, sample in every way, fork, and ask for log-probabilities.
+// Draws requests that share prefixes, sample in every way, fork, ask for log-probabilities, and
+// answer under a grammar.
 std::vector<Request> draw_requests(const model::Config& config, std::size_t count,
                                    std::uint32_t shared_tokens, std::uint32_t new_tokens) {
   const auto text = model::random_tokens(config, shared_tokens, 11);
+  const auto constraint = list_constraint(config);
   std::vector<Request> requests;
   for (std::size_t i = 0; i < count; ++i) {
     Request request;
@@ -35,6 +38,7 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
     if (i % 7 == 3) request.sampling.prompt_logprobs = 1;
     request.end.max_tokens = new_tokens - static_cast<std::uint32_t>(i % 4);
     request.end.ignore_eos = true;
+    if (i % 4 >= 2 || i % 6 == 5) request.constraint = constraint;
     request.cache_salt = i % 8 == 6 ? "other" : "";
     requests.push_back(request);
   }
@@ -261,6 +265,7 @@ TEST(EngineInvariance, AloneIsSingleSequence) {
     single.tokens_max = *requests[i].end.max_tokens;
     single.context_max = model.config().context;
     single.sampling = requests[i].sampling;
+    single.constraint = requests[i].constraint;
     const auto answer = generate_single(decoder, single, SteadyClock());
     ASSERT_TRUE(answer.ok());
     EXPECT_EQ(answer.value().tokens, alone[i]->answers[0].tokens) << i;

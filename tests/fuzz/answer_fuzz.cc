@@ -1,5 +1,5 @@
 // Any text is read to the same reasoning, content and calls however it is cut. The first byte
-// chooses the form, the second the cuts.
+// chooses the form and whether the prompt has opened the reasoning, the second the cuts.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,8 +21,10 @@ const ToolSchemas& fuzz_schemas() {
 }
 
 // Everything that was read, in order, as one text.
-std::string transcript(const AnswerForm& form, std::string_view text, std::uint8_t cuts) {
-  AnswerParser parser(form, fuzz_schemas(), {.single_call = cuts % 7 == 6});
+std::string transcript(const AnswerForm& form, std::string_view text, bool in_reasoning,
+                       std::uint8_t cuts) {
+  AnswerParser parser(form, fuzz_schemas(),
+                      {.in_reasoning = in_reasoning, .single_call = cuts % 7 == 6});
   std::string all;
   char last = ' ';
   const auto add = [&](const std::vector<AnswerEvent>& events) {
@@ -51,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace pagoda::chat;
   if (size < 2) return 0;
   const auto forms = known_tool_forms();
-  const KnownToolForm& known = forms[data[0] % forms.size()];
+  const KnownToolForm& known = forms[(data[0] & 0x7F) % forms.size()];
+  const bool in_reasoning = (data[0] & 0x80) != 0;
   AnswerForm form;
   form.calls = known.calls;
   form.channels = known.channels;
@@ -59,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const std::uint8_t cuts = data[1];
   const std::uint8_t whole = cuts % 7 == 6 ? 6 : 0;
-  ASSERT(transcript(form, text, whole) == transcript(form, text, cuts), "a cut changes the answer");
+  ASSERT(transcript(form, text, in_reasoning, whole) == transcript(form, text, in_reasoning, cuts),
+         "a cut changes the answer");
   return 0;
 }

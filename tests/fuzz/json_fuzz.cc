@@ -53,8 +53,10 @@ void translate(const Json& body) {
       responses::chat_of_responses, ollama::chat_of_chat, ollama::chat_of_generate};
   for (std::size_t i = 0; i < kTranslators.size(); ++i) {
     try {
-      const TranslatedChat chat = kTranslators[i](body);
+      const TranslatedChat chat = kTranslators[i](body, nullptr);
       ASSERT(chat.body["messages"].is_array(), "a chat has messages");
+      ASSERT(i == 3 || chat.paths.messages.size() == chat.body["messages"].size(),
+             "each is from somewhere");
       try {
         check_messages(Fields(chat.body));
         check_tools(Fields(chat.body));

@@ -24,6 +24,9 @@ TEXTS = [
     '<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="s" string="true">x'
     "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
     f"<|python_tag|>{JSON}; {JSON}",
+    f"<think>\nPerhaps <tool_call>{JSON}</tool_call>?\n</think>\n\nc <tool_call>{JSON}</tool_call>\nd",
+    f"<think>\nt <tool_call>{JSON}</tool_call>\n<tool_call>{JSON}</tool_call>\n",
+    "<function=f>\n<parameter=s>\n</parameter>\nx\n</parameter>\n</function>\n</tool_call>",
     f'<|tools_prefix|>[{{"f": {{"n": 1}}}}]<|tools_suffix|>',
 ]
 
@@ -31,5 +34,5 @@ FOLDER.mkdir(parents=True, exist_ok=True)
 for number, text in enumerate(TEXTS):
     for form in range(0, 34):
         if (number + form) % 4 == 0:
-            data = bytes([form, (number * 37 + form * 11) % 256]) + text.encode()
+            data = bytes([form | (form % 2 << 7), (number * 37 + form * 11) % 256]) + text.encode()
             (FOLDER / f"answer_{number:02}_{form:02}").write_bytes(data)

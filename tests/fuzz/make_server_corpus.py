@@ -49,6 +49,24 @@ BODIES = [
     b'{"prompt": "p", "system": "s", "options": {"num_predict": 4, "stop": ["a"]}, "think": true, "format": "json",'
     b' "messages": [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},'
     b' {"role": "tool", "content": "r"}]}',
+    # Claude Code's shape: results behind words, a failure, a tool of Anthropic's.
+    b'{"max_tokens": 5, "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],'
+    b' "tools": [{"type": "web_search_20250305", "name": "w"}, {"name": "f", "input_schema": {}}], "messages": ['
+    b'{"role": "assistant", "content": [{"type": "tool_use", "id": "i", "name": "f", "input": {}},'
+    b' {"type": "tool_use", "id": "j", "name": "f", "input": {}}]}, {"role": "user", "content": [{"type": "text",'
+    b' "text": "a"}, {"type": "tool_result", "tool_use_id": "j", "is_error": true, "content": [{"type": "text",'
+    b' "text": "x"}]}, {"type": "tool_result", "tool_use_id": "i", "is_error": true}]}]}',
+    # Codex's: reasoning that is encrypted, calls in a row, tools that are left out.
+    b'{"instructions": "s", "input": [{"type": "message", "role": "developer", "content": [{"type": "input_text",'
+    b' "text": "d"}]}, {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}],'
+    b' "encrypted_content": "e"}, {"type": "function_call", "call_id": "i", "name": "f", "arguments": ""},'
+    b' {"type": "function_call", "call_id": "j", "name": "f", "arguments": "{"}, {"type": "function_call_output",'
+    b' "call_id": "j", "output": [{"type": "input_text", "text": "r"}]}], "tools": [{"type": "custom", "name": "p"},'
+    b' {"type": "function", "name": "f", "strict": false}], "include": [], "prompt_cache_key": "k", "store": false}',
+    # Ollama's results, by name and by id.
+    b'{"keep_alive": 0, "messages": [{"role": "assistant", "tool_calls": [{"id": "i", "function": {"name": "f"}},'
+    b' {"function": {"name": "g"}}]}, {"role": "tool", "tool_name": "g", "content": "r"},'
+    b' {"role": "tool", "tool_call_id": "i", "content": "r"}]}',
     b'{"a": 1, "a": 2}',
     b'{"a": NaN}',
     b'{"a": 1e999}',

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 
 namespace pagoda::model {
 namespace {
@@ -62,6 +63,32 @@ FullLogits read_full_logits(const std::string& name) {
   full.logits = reader.take<float>(std::size_t{tokens} * vocabulary);
   reader.expect_end();
   return full;
+}
+
+std::vector<double> kl_of_rows(const FullLogits& oracle, const std::vector<float>& ours) {
+  const std::size_t vocabulary = oracle.logits.size() / oracle.tokens.size();
+  const auto log_sum = [&](const std::vector<float>& logits, std::size_t at) {
+    double sum = 0;
+    for (std::size_t i = 0; i < vocabulary; ++i) sum += std::exp(double{logits[at + i]});
+    return std::log(sum);
+  };
+  std::vector<double> rows;
+  for (std::size_t at = 0; at < oracle.logits.size(); at += vocabulary) {
+    const double true_sum = log_sum(oracle.logits, at);
+    const double our_sum = log_sum(ours, at);
+    double kl = 0;
+    for (std::size_t i = 0; i < vocabulary; ++i) {
+      const double p = oracle.logits[at + i] - true_sum;
+      kl += std::exp(p) * (p - (ours[at + i] - our_sum));
+    }
+    rows.push_back(kl);
+  }
+  return rows;
+}
+
+double mean_kl(const FullLogits& oracle, const std::vector<float>& ours) {
+  const std::vector<double> rows = kl_of_rows(oracle, ours);
+  return std::accumulate(rows.begin(), rows.end(), 0.0) / static_cast<double>(rows.size());
 }
 
 LogitDigest read_logit_digest(const std::string& name) {

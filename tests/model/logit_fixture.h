@@ -15,7 +15,7 @@ struct FullLogits {
   std::vector<float> logits;  // [tokens, vocabulary]
 };
 
-// The head and the bucketed tail of a real model's distributions (smollm2_wikitext2.bin).
+// The head and the bucketed tail of a real model's distributions (*_wikitext2.bin).
 struct LogitDigest {
   struct Position {
     std::vector<std::uint32_t> top;      // ids by falling probability
@@ -28,6 +28,11 @@ struct LogitDigest {
 
 // These stop the program with a message when the file is not as described.
 FullLogits read_full_logits(const std::string& name);
+
+// The divergence (Kullback-Leibler, nats) of our distributions from the oracle's, of each position
+// and on average.
+std::vector<double> kl_of_rows(const FullLogits& oracle, const std::vector<float>& ours);
+double mean_kl(const FullLogits& oracle, const std::vector<float>& ours);
 LogitDigest read_logit_digest(const std::string& name);
 
 struct Agreement {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "default_model.h"
+#include "model/logit_agreement.h"
 #include "model/logit_fixture.h"
 #include "model/test_model.h"
 
@@ -42,25 +43,6 @@ INSTANTIATE_TEST_SUITE_P(Models, TinyModel,
 // A small model of every architecture: its logits in the numerics of fp32, and its distributions in
 // the others, which round factors to 8 bits of mantissa.
 class ArchitectureModel : public testing::TestWithParam<const char*> {};
-
-double mean_kl(const FullLogits& oracle, const Logits& ours) {
-  const std::size_t vocabulary = oracle.logits.size() / oracle.tokens.size();
-  const auto log_sum = [&](const std::vector<float>& logits, std::size_t at) {
-    double sum = 0;
-    for (std::size_t i = 0; i < vocabulary; ++i) sum += std::exp(double{logits[at + i]});
-    return std::log(sum);
-  };
-  double kl = 0;
-  for (std::size_t at = 0; at < oracle.logits.size(); at += vocabulary) {
-    const double true_sum = log_sum(oracle.logits, at);
-    const double our_sum = log_sum(ours, at);
-    for (std::size_t i = 0; i < vocabulary; ++i) {
-      const double p = oracle.logits[at + i] - true_sum;
-      kl += std::exp(p) * (p - (ours[at + i] - our_sum));
-    }
-  }
-  return kl / static_cast<double>(oracle.tokens.size());
-}
 
 void expect_oracles_logits(const TestModel& model, const FullLogits& oracle) {
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
@@ -136,72 +118,43 @@ TEST(Gemma4, TheTextPartGivesTheOraclesLogits) {
                         read_full_logits("arch_gemma4.bin"));
 }
 
-struct Bound {
-  Element element;
-  double top_share_min;
-  double kl_mean_max;
-};
-
-void expect_agreement(const kernels::KernelSet& set, const Bound& bound, std::size_t windows,
-                      std::size_t positions) {
-  static const LogitDigest oracle = read_logit_digest("smollm2_wikitext2.bin");
-  static const TestModel model(default_model_path());
-  std::size_t same = 0;
-  std::size_t seen = 0;
-  double kl = 0;
-  for (std::size_t w = 0; w < windows; ++w) {
-    const Tokens tokens(oracle.windows[w].begin(),
-                        oracle.windows[w].begin() + static_cast<std::ptrdiff_t>(positions));
-    const Logits logits =
-        run_sequences(model, {.kernels = &set, .threads = 2, .element = bound.element}, {tokens})
-            .front();
-    for (std::size_t p = 0; p < positions; ++p, ++seen) {
-      const std::size_t vocabulary = model.config().vocabulary;
-      const Agreement one =
-          compare(oracle.positions[w][p], logits.data() + p * vocabulary, vocabulary);
-      same += one.same_top ? 1 : 0;
-      kl += one.kl;
-    }
-  }
-  const double share = static_cast<double>(same) / static_cast<double>(seen);
-  const double mean = kl / static_cast<double>(seen);
-  std::printf("%s, KV format %d: same top-1 at %.2f %% of %zu positions, mean KL %.3g\n",
-              set.name.data(), static_cast<int>(bound.element), 100 * share, seen, mean);
-  EXPECT_GE(share, bound.top_share_min);
-  EXPECT_LE(mean, bound.kl_mean_max);
-}
-
 // The bounds of fp32; those of bf16 KV are twice what the oracle shows when it rounds K and V so.
-constexpr Bound kF32 = {Element::kF32, 0.995, 1e-4};
-constexpr Bound kF16 = {Element::kF16, 0.995, 1e-4};
-constexpr Bound kBF16 = {Element::kBF16, 0.99, 1e-4};
+constexpr AgreementBound kF32 = {Element::kF32, 0.995, 1e-4};
+constexpr AgreementBound kF16 = {Element::kF16, 0.995, 1e-4};
+constexpr AgreementBound kBF16 = {Element::kBF16, 0.99, 1e-4};
 
 // The bound of int8_bf16, whatever the cache's element type.
-constexpr Bound kInt8Bf16 = {Element::kBF16, 0.985, 5e-4};
+constexpr AgreementBound kInt8Bf16 = {Element::kBF16, 0.985, 5e-4};
+
+void expect_agreement(const kernels::KernelSet& set, const AgreementBound& bound,
+                      std::size_t positions) {
+  static const TestModel model(default_model_path());
+  static const LogitDigest oracle = read_logit_digest("smollm2_wikitext2.bin");
+  expect_agreement(model, oracle, set, bound, positions);
+}
 
 TEST(DefaultModel, AgreesWithTheOracleOnRealText) {
   REQUIRE_DEFAULT_MODEL();
   const kernels::KernelSet& fastest = *kernels::available_sets().back();
-  if (fastest.numerics == kernels::Numerics::kInt8Bf16)
-    expect_agreement(fastest, kInt8Bf16, 4, 500);
+  if (fastest.numerics == kernels::Numerics::kInt8Bf16) expect_agreement(fastest, kInt8Bf16, 500);
   const kernels::KernelSet* floats = nullptr;
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     if (set->numerics == kernels::Numerics::kFp32) floats = set;
   }
-  for (const Bound& bound : {kF32, kF16, kBF16}) expect_agreement(*floats, bound, 4, 500);
+  for (const AgreementBound& bound : {kF32, kF16, kBF16}) expect_agreement(*floats, bound, 500);
 }
 
 TEST(DefaultModel, EveryInt8Bf16SetAgreesWithTheOracleOnAPart) {
   REQUIRE_DEFAULT_MODEL();
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     const bool pairs = set->numerics == kernels::Numerics::kInt8Bf16;
-    if (pairs && set != &kernels::ref_set(set->numerics)) expect_agreement(*set, kInt8Bf16, 4, 40);
+    if (pairs && set != &kernels::ref_set(set->numerics)) expect_agreement(*set, kInt8Bf16, 40);
   }
 }
 
 TEST(DefaultModel, TheReferenceSetAgreesWithTheOracleOnAPart) {
   REQUIRE_DEFAULT_MODEL();
-  for (const Bound& bound : {kF32, kF16}) expect_agreement(kernels::ref_set(), bound, 4, 40);
+  for (const AgreementBound& bound : {kF32, kF16}) expect_agreement(kernels::ref_set(), bound, 40);
 }
 
 }  // namespace

@@ -45,6 +45,9 @@ inline void fill_block(gguf::TensorType type, std::byte* block, std::uint64_t se
       return put(2, d / 32);
     case TensorType::kQ6_K:
       return put(208, d / 32 / 64);
+    case TensorType::kMXFP4:  // an exponent; the largest code stands for 6
+      block[0] = static_cast<std::byte>(127 + std::ilogb(d / 6) - static_cast<int>(seed % 3));
+      return;
     default:
       return;
   }

@@ -15,6 +15,8 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
              .vocabulary = shape.vocabulary,
              .context = 4096,
              .qk_norm = shape.qk_norm ? QkNormSpan::kHead : QkNormSpan::kNone,
+             .has_sinks = shape.sinks,
+             .score_cap = shape.score_cap,
              .ropes = {{.dims = shape.head_dim}},
              .attention = {}};
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
@@ -36,6 +38,9 @@ SeededModel::SeededModel(const ModelShape& shape) : type_(shape.type) {
     layer.key.weight = matrix(keys, shape.width);
     layer.value.weight = matrix(keys, shape.width);
     layer.attention_output.weight = matrix(shape.width, queries);
+    if (shape.sinks) {
+      for (std::uint32_t h = 0; h < shape.heads; ++h) layer.sinks.push_back(uniform(60, h, 3.0f));
+    }
     layer.feed_forward_norm = norm(shape.width);
     layer.feed_forward.gate.weight = matrix(shape.hidden_width, shape.width);
     layer.feed_forward.up.weight = matrix(shape.hidden_width, shape.width);

@@ -28,6 +28,8 @@ struct ModelShape {
   std::uint32_t vocabulary = 512;
   std::uint32_t window = 0;  // for every other layer
   bool qk_norm = false;
+  bool sinks = false;
+  float score_cap = 0;
   bool poisoned = false;  // the embedding of kPoison is infinite; needs bf16 weights
   gguf::TensorType type = gguf::TensorType::kBF16;
 };

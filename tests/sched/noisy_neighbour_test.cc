@@ -106,6 +106,14 @@ TEST_F(SmallPool, AFloodThatFillsTheCacheLeavesRoomToOthersAndIsPreemptedBeforeT
   }
 }
 
+// Who comes for the first time finds every slot taken by answers that are far from their end.
+TEST_F(Neighbour, ATenantThatWasAwayDoesNotWaitForAnAnswerToEnd) {
+  constexpr Flood kNoise = {.requests = 200, .prompt_tokens = 20, .output_tokens = 10'000};
+  flood(kNoise);
+  for (int i = 0; i < 50; ++i) fixture_.step();
+  EXPECT_LT(tokens_to_first_token(300, kNoise), 2 * 300u);
+}
+
 // Without the guaranteed share, a tenant that sends one short prompt after another would get every
 // token.
 TEST_F(Neighbour, TheFloodIsSureOfAQuarterOfItsShare) {

@@ -90,6 +90,8 @@ class ViewOnATable {
     task.load_wants_room = planned.load_wants_room;
     task.tokens_seen_in_pool = planned.tokens_seen_in_pool;
     task.paused = planned.paused;
+    task.tokens_at_admission = planned.tokens_at_admission;
+    task.waits_for = planned.waits_for;
     task.arrival = tasks_.size();
     task.tokens_launched = planned.computed;
     task.last_launch = planned.launched ? kCollected + 1 : kCollected;

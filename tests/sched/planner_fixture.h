@@ -22,6 +22,7 @@
 
 #include "sched/options.h"
 #include "sched/tenant.h"
+#include "sched/wait_reason.h"
 
 namespace pagoda::sched {
 
@@ -37,8 +38,10 @@ struct PlannedTask {
   char text = 0;  // tasks of one text share their tokens; 0: its own
   std::string salt = {};
   bool paused = false;
+  std::uint64_t tokens_at_admission = 0;
   bool launched = false;  // its last launch is not collected
   bool compute_whole_prompt = false;
+  WaitReason waits_for = WaitReason::kNew;
   bool awaits_load = false;
   bool load_wants_room = false;
   std::uint64_t tokens_seen_in_pool = 0;

@@ -182,5 +182,68 @@ const PlannerCase kLimits[] = {
 };
 INSTANTIATE_TEST_SUITE_P(OfLimits, PlannedTenants, testing::ValuesIn(kLimits), row_name);
 
+// Four tasks fill the slots, or the blocks; another tenant, of which nothing runs, waits.
+const PlannerCase kPreemptedForOthers[] = {
+    {.name = "ATenantOfWhichNothingRunsGetsASlot",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 1}), running('d', 4, 5, {.tenant = 1}),
+               waiting('e', 4, {.tenant = 2})},
+     .plan = "-d a+1* b+1* c+1* >e+4",
+     .tenants = {{}, {}},
+     .sequences_max = 4},
+    {.name = "NobodyElseTakesThatSlot",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 1}), running('d', 4, 5, {.tenant = 1}),
+               waiting('f', 4, {.tenant = 1}), waiting('e', 4, {.tenant = 2})},
+     .plan = "-d a+1* b+1* c+1* >e+4 f?tenant/1",
+     .tenants = {{.clock = 5}, {.clock = 50}},
+     .sequences_max = 4},
+    {.name = "ATenantThatHasASlotGetsNoOther",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 2}), waiting('d', 4, {.tenant = 2})},
+     .plan = "a+1* b+1* c+1*",
+     .tenants = {{}, {}},
+     .sequences_max = 3},
+    {.name = "TheTenantWithMostSlotsForItsWeightGivesOne",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 2}), running('d', 4, 5, {.tenant = 2}),
+               waiting('e', 4, {.tenant = 3})},
+     .plan = "-b a+1* c+1* d+1* >e+4",
+     .tenants = {{}, {.limits = {.weight = 4}}, {}},
+     .sequences_max = 4},
+    {.name = "ATenantsOnlySlotIsNotTaken",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 2}),
+               waiting('c', 4, {.tenant = 3})},
+     .plan = "a+1* b+1*",
+     .tenants = {{}, {}, {}},
+     .sequences_max = 2},
+    {.name = "ARequestForSeveralGetsUpToItsFairShare",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 1}), running('d', 4, 5, {.tenant = 1}),
+               waiting('e', 4, {.tenant = 2, .sequences = 2})},
+     .plan = "-d -c a+1* b+1* >e+4",
+     .tenants = {{}, {}},
+     .sequences_max = 4},
+    {.name = "ARequestForMoreThanItsFairShareWaits",
+     .tasks = {running('a', 4, 5, {.tenant = 1}), running('b', 4, 5, {.tenant = 1}),
+               running('c', 4, 5, {.tenant = 1}), running('d', 4, 5, {.tenant = 1}),
+               waiting('e', 4, {.tenant = 2, .sequences = 3})},
+     .plan = "a+1* b+1* c+1* d+1*",
+     .tenants = {{}, {}},
+     .sequences_max = 4},
+    // Each of the running tasks holds 4 of the 16 blocks. Of those of d three are promised to the
+    // others' next tokens, and one is left.
+    {.name = "ATenantOfWhichNothingRunsGetsBlocks",
+     .tasks = {running('a', 15, 16, {.tenant = 1}), running('b', 15, 16, {.tenant = 1}),
+               running('c', 15, 16, {.tenant = 1}), running('d', 15, 16, {.tenant = 1}),
+               waiting('e', 4,
+                       {.tenant = 2, .waits_for = WaitReason::kBlocks, .blocks_wanted = 1})},
+     .plan = "-d a+1* b+1* c+1* >e+4",
+     .tenants = {{}, {}},
+     .blocks = 16},
+};
+INSTANTIATE_TEST_SUITE_P(OfPreemptions, PlannedTenants, testing::ValuesIn(kPreemptedForOthers),
+                         row_name);
+
 }  // namespace
 }  // namespace pagoda::sched

@@ -121,5 +121,42 @@ const PlannerCase kPreemptions[] = {
 };
 INSTANTIATE_TEST_SUITE_P(WithoutBlocks, PlannedTokens, testing::ValuesIn(kPreemptions), row_name);
 
+// The reader of a does not keep up.
+const PlannerCase kPaused[] = {
+    {.name = "ATaskWhoseReaderStopsGivesItsSlotToWhoWaits",
+     .tasks = {running('a', 4, 5, {.paused = true}), running('b', 4, 5), waiting('c', 4)},
+     .plan = "-a b+1* >c+4",
+     .sequences_max = 2},
+    {.name = "AllOfThemDo",
+     .tasks = {running('a', 4, 5, {.paused = true}), running('b', 4, 5, {.paused = true}),
+               waiting('c', 4)},
+     .plan = "-a -b >c+4",
+     .sequences_max = 2},
+    {.name = "ItKeepsItsSlotWhileOthersAreFree",
+     .tasks = {running('a', 4, 5, {.paused = true}), running('b', 4, 5), waiting('c', 4)},
+     .plan = "b+1* >c+4",
+     .sequences_max = 3},
+    {.name = "ItKeepsItsSlotUntilItHasGotAToken",
+     .tasks = {running('a', 4, 5, {.paused = true, .tokens_at_admission = 5}), running('b', 4, 5),
+               waiting('c', 4)},
+     .plan = "b+1*",
+     .sequences_max = 2},
+    {.name = "ItKeepsItsSlotWhileNobodyWaits",
+     .tasks = {running('a', 4, 5, {.paused = true}), running('b', 4, 5)},
+     .plan = "b+1*",
+     .sequences_max = 2},
+    {.name = "ItGivesItsBlocksToWhoWaitsForThem",
+     .tasks = {running('a', 12, 13, {.paused = true}),
+               waiting('c', 8, {.waits_for = WaitReason::kBlocks, .blocks_wanted = 2})},
+     .plan = "-a >c+8",
+     .blocks = 4},
+    {.name = "BlocksThatALaunchUsesComeLater",
+     .tasks = {running('a', 12, 13, {.paused = true, .launched = true}),
+               waiting('c', 8, {.waits_for = WaitReason::kBlocks, .blocks_wanted = 2})},
+     .plan = "-a c?blocks",
+     .blocks = 4},
+};
+INSTANTIATE_TEST_SUITE_P(OfReaders, PlannedTokens, testing::ValuesIn(kPaused), row_name);
+
 }  // namespace
 }  // namespace pagoda::sched

@@ -53,6 +53,39 @@ TEST(Scheduler, IdenticalPromptsCostOnePrefill) {
   EXPECT_EQ(computed, 100u + 7u);
 }
 
+TEST(Scheduler, APausedTaskIsParkedUntilItsReaderGoesOn) {
+  SchedulerFixture fixture({.scheduler = options(1, 64)});
+  SequenceTask& slow = fixture.add(20, 8);
+  fixture.step();
+  slow.paused = true;
+  SequenceTask& other = fixture.add(20, 4);
+  EXPECT_LE(fixture.steps_until_finished(other, 10), 5u);
+  EXPECT_EQ(slow.state, TaskState::kParked);
+  EXPECT_EQ(fixture.scheduler().parked().size(), 1u);
+  fixture.step();
+  EXPECT_EQ(slow.state, TaskState::kParked);
+  EXPECT_FALSE(fixture.scheduler().has_work());
+  fixture.scheduler().resume(slow);
+  fixture.steps_until_finished(slow, 20);
+  EXPECT_EQ(slow.state, TaskState::kFinished);
+  EXPECT_EQ(slow.tokens.size(), 28u);
+  EXPECT_EQ(slow.preemptions, 1u);
+}
+
+TEST(Scheduler, AParkedTaskMayEnd) {
+  SchedulerFixture fixture({.scheduler = options(1, 64)});
+  SequenceTask& slow = fixture.add(20, 8);
+  fixture.step();
+  slow.paused = true;
+  SequenceTask& other = fixture.add(20, 4);
+  fixture.step();
+  ASSERT_EQ(slow.state, TaskState::kParked);
+  fixture.scheduler().finish(slow);
+  fixture.steps_until_finished(other, 10);
+  EXPECT_EQ(fixture.tenants[TenantId(0)].requests_queued, 0u);
+  EXPECT_TRUE(fixture.scheduler().parked().empty());
+}
+
 TEST(Scheduler, WaitingForAPrefixIsBounded) {
   SchedulerOptions bounded = options(8, 9);
   bounded.prefix_waits_max = 3;

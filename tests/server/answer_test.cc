@@ -15,7 +15,10 @@ const Json kWeather = Json::parse(R"([{"type": "function", "function": {"name": 
 // One choice whose tokens are given, as the engine would send them.
 class GivenAnswer {
  public:
-  explicit GivenAnswer(StoryFixture& fixture, bool single_call = false) : fixture_(fixture) {
+  explicit GivenAnswer(StoryFixture& fixture, bool single_call = false,
+                       std::vector<std::string> stops = {})
+      : fixture_(fixture) {
+    request_.output.stops = text::StopStrings::make(std::move(stops)).value();
     form_.found.form.calls = chat::find_tool_form("hermes")->calls;
     form_.found.form.reasoning = chat::find_reasoning_form("qwen3")->reasoning;
     auto terms = std::make_shared<AnswerTerms>();
@@ -45,6 +48,9 @@ class GivenAnswer {
     for (Piece& piece : pieces(answer, reason)) all.append(std::move(piece));
     return format_->whole(state_, all);
   }
+
+  std::uint64_t tokens() const { return text_->tokens(); }
+  std::uint64_t reasoning_tokens() const { return text_->reasoning_tokens(); }
 
   std::vector<Json> deltas(const std::string& answer) {
     std::vector<Json> all;
@@ -89,6 +95,28 @@ TEST(Answer, AReplyThatIsACallAloneHasNoContent) {
       "<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call>");
   EXPECT_TRUE(choice["message"]["content"].is_null());
   EXPECT_FALSE(choice["message"].contains("reasoning"));
+}
+
+// A call that a stop string cuts is none to make.
+TEST(Answer, AStopStringWithinArgumentsLeavesNoCallToMake) {
+  StoryFixture fixture;
+  GivenAnswer given(fixture, false, {"Rome"});
+  const Json choice = given.whole(
+      "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}</tool_call>");
+  EXPECT_EQ(choice["finish_reason"], "stop");
+  EXPECT_EQ(choice["stop_reason"], "Rome");
+  GivenAnswer behind(fixture, false, {"</tool_call>"});
+  EXPECT_EQ(behind.whole("<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+                         "\"Rome\"}}</tool_call>")["finish_reason"],
+            "tool_calls");
+}
+
+// Text that was held back until the end may be reasoning.
+TEST(Answer, ReasoningThatEndsAnAnswerIsCounted) {
+  StoryFixture fixture;
+  GivenAnswer given(fixture);
+  given.whole("<think>\nHm. </thi", engine::FinishReason::kLength);
+  EXPECT_EQ(given.reasoning_tokens(), given.tokens());
 }
 
 TEST(Answer, AnAnswerThatIsCutOffSaysSo) {

@@ -167,6 +167,28 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   memory.set_max(most);
 }
 
+// The names of arguments are kept until the answer is read.
+TEST(Bounds, ToolsOfAnOpenRequestAreCounted) {
+  ByteBudget& memory = bounds_fixture().state().request_memory();
+  Json properties;
+  for (int i = 0; i < 3000; ++i) properties["argument_" + std::to_string(i)] = {{"type", "string"}};
+  const Json function = {{"name", "f"},
+                         {"parameters", {{"type", "object"}, {"properties", properties}}}};
+  Json body = {{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 1}};
+  const auto held_by = [&] {
+    HttpRequest request = posted(body.dump());
+    request.path = "/v1/chat/completions";
+    const Routed open = route(request, bounds_fixture().state());
+    EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(open));
+    return memory.bytes_held();
+  };
+  const std::uint64_t without = held_by();
+  body["tools"] = Json::array({{{"type", "function"}, {"function", function}}});
+  body["tool_choice"] = "none";
+  EXPECT_GE(held_by(), without + 3000u * 100);
+  EXPECT_EQ(memory.bytes_held(), 0u);
+}
+
 TEST(Bounds, WhatIsKeptForAWholeReplyIsCountedToo) {
   ByteBudget& memory = bounds_fixture().state().request_memory();
   const std::uint64_t most = memory.bytes_max();

@@ -84,13 +84,12 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, WrongField,
     testing::Values(
-        Wrong{"response_format", "{\"type\":\"json_object\"}", "response_format.type"},
+        Wrong{"response_format", "{\"type\":\"structural_tag\"}", "response_format.type"},
         Wrong{"response_format", "{}", "response_format.type"},
         Wrong{"tool_choice", "\"required\"", "tool_choice"},
-        Wrong{"tool_choice", "{\"type\":\"function\"}", "tool_choice"},
+        Wrong{"tool_choice", "5", "tool_choice"},
         Wrong{"modalities", "[\"text\",\"audio\"]", "modalities[1]"},
         Wrong{"audio", "{\"voice\":\"a\"}", "audio"}, Wrong{"suffix", "\"end\"", "suffix"},
-        Wrong{"guided_json", "{\"type\":\"object\"}", "guided_json"},
         Wrong{"use_beam_search", "true", "use_beam_search"}, Wrong{"best_of", "2", "best_of"},
         Wrong{"repeat_penalty", "1.1", "repeat_penalty"}, Wrong{"functions", "[{}]", "functions"}));
 
@@ -254,7 +253,7 @@ TEST(Errors, AModelIsFoundByItsIdWhateverItHolds) {
 // The owner of a name can make it resolve to this server and have a browser use it.
 TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
   for (const char* const path :
-       {"/health", "/cache/map", "/v1/models", "/metrics", "/", "/nowhere"}) {
+       {"/health", "/cache/map", "/v1/models", "/v1/completions", "/metrics", "/", "/nowhere"}) {
     for (const char* const method : {"GET", "OPTIONS", "POST"}) {
       HttpRequest request = {.method = method, .path = path, .host = "evil.example:8000"};
       for (const char* const origin : {"", "http://evil.example:8000", "https://other.example"}) {
@@ -262,7 +261,9 @@ TEST(Errors, ANameThatNobodyGaveTheServerIsRefusedForEveryPath) {
         const Json error = error_of(errors_fixture().send(request), 403);
         EXPECT_EQ(error["code"], "host_not_allowed");
         EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("allowed_hosts=evil.example"));
-        EXPECT_TRUE(refuse_early(request, errors_fixture().state()).has_value());
+        const std::optional<HttpReply> early = refuse_early(request, errors_fixture().state());
+        ASSERT_TRUE(early.has_value()) << method << " " << path;
+        EXPECT_EQ(error_of(*early, 403)["code"], "host_not_allowed");
       }
       request.origin = "";
       request.host = "127.0.0.1:8000";

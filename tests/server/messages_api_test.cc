@@ -225,7 +225,7 @@ TEST(Messages, AStreamSaysWhatTheWholeReplySays) {
   for (const SentEvent& event : events) {
     if (event.name == "content_block_delta") text += event.data["delta"]["text"];
   }
-  EXPECT_EQ(text, whole["content"][0]["text"]);
+  EXPECT_EQ(text, whole["content"][0]["text"].get<std::string>());
   const Json& start = events.front().data["message"];
   // Known when the first token comes.
   EXPECT_GT(start["usage"]["cache_read_input_tokens"], 0);
@@ -264,15 +264,22 @@ TEST(Messages, AnAnswerEndsWhereTheContextDoes) {
             context);
 }
 
-TEST(Messages, ChoicesThatNeedConstraintsAreRefusedByName) {
+TEST(Messages, AToolThatMustBeUsedIsUsed) {
   StoryFixture fixture;
-  for (const char* const choice : {R"({"type": "any"})", R"({"type": "tool", "name": "f"})"}) {
+  for (const char* const choice : {R"({"type": "any", "disable_parallel_tool_use": true})",
+                                   R"({"type": "tool", "name": "f"})"}) {
     Json body = message_question();
-    body["tools"] = Json::parse(R"([{"name": "f", "input_schema": {"type": "object"}}])");
+    body["max_tokens"] = 100;
+    body["tools"] = Json::parse(
+        R"([{"name": "f", "input_schema": {"type": "object", "properties": {"a": {"enum": [1, 2]}},
+             "required": ["a"]}}])");
     body["tool_choice"] = Json::parse(choice);
-    const HttpReply reply = fixture.post(kMessagesPath, body);
-    EXPECT_EQ(reply.status, 400);
-    EXPECT_EQ(Json::parse(reply.body)["error"]["param"], "tool_choice");
+    const Json reply = fixture.ask(kMessagesPath, body);
+    EXPECT_EQ(reply["stop_reason"], "tool_use");
+    const Json& used = reply["content"][0];
+    EXPECT_EQ(used["type"], "tool_use");
+    EXPECT_EQ(used["name"], "f");
+    EXPECT_TRUE(used["input"]["a"] == 1 || used["input"]["a"] == 2) << reply.dump();
   }
 }
 

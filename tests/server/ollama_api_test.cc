@@ -38,8 +38,10 @@ TEST(OllamaRequest, BecomesAChat) {
     "response_format": {"type": "json_object"}, "reasoning_effort": "high",
     "messages": [{"role": "user", "content": "hi"},
       {"role": "assistant", "content": "", "thinking": "hm",
-       "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}, "id": "call00000"},
-                      {"function": {"name": "f", "arguments": {}}, "id": "call00001"}]},
+       "tool_calls": [{"id": "call00000", "type": "function",
+                       "function": {"name": "f", "arguments": {"a": 1}}},
+                      {"id": "call00001", "type": "function",
+                       "function": {"name": "f", "arguments": {}}}]},
       {"role": "tool", "content": "21", "tool_name": "f", "tool_call_id": "call00000"},
       {"role": "tool", "content": "22", "tool_name": "f", "tool_call_id": "call00001"}],
     "tools": [{"type": "function", "function": {"name": "f"}}]})");
@@ -49,7 +51,7 @@ TEST(OllamaRequest, BecomesAChat) {
 }
 
 constexpr BadBody kBadOllama[] = {
-    {R"({"messages": null})", "messages: "},
+    {R"({"messages": 7})", "messages: "},
     {R"({"messages": [7]})", "messages[0]: "},
     {R"({"messages": [{"role": "nobody", "content": "a"}]})", "messages[0].role: "},
     {R"({"messages": [{"role": "user", "content": "a", "images": ["x"]}]})",
@@ -109,7 +111,7 @@ TEST(Ollama, AnswersAreThoseOfTheSameChat) {
     streamed_text += line["response"];
     EXPECT_EQ(line["done"], &line == &lines.back());
   }
-  EXPECT_EQ(streamed_text, text);
+  EXPECT_EQ(streamed_text, text.get<std::string>());
   EXPECT_EQ(lines.back()["eval_count"], 8);
 }
 

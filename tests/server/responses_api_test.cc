@@ -119,7 +119,7 @@ constexpr BadBody kBadResponses[] = {
     {R"({"tools": [{"type": "function"}]})", "tools[0].name"},
     {R"({"tools": [{"type": "function", "name": "f", "parameters": []}]})", "tools[0].parameters"},
     {R"({"tool_choice": 7})", "tool_choice"},
-    {R"({"tool_choice": "required"})", "tool_choice"},
+    {R"({"tool_choice": "always"})", "tool_choice"},
     {R"({"tool_choice": {"type": "function"}})", "tool_choice.name"},
     {R"({"reasoning": "high"})", "reasoning"},
     {R"({"reasoning": {"effort": 7}})", "reasoning.effort"},
@@ -198,7 +198,7 @@ TEST(Responses, AStreamSaysWhatTheWholeReplySays) {
     if (events[i].name == "response.output_text.delta") text += events[i].data["delta"];
   }
   const Json& last = events.back().data["response"];
-  EXPECT_EQ(text, whole["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(text, whole["output"][0]["content"][0]["text"].get<std::string>());
   EXPECT_EQ(last["output"][0]["content"], whole["output"][0]["content"]);
   EXPECT_EQ(last["usage"]["output_tokens"], 8);
   EXPECT_EQ(last["id"], events.front().data["response"]["id"]);

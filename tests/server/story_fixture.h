@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/loaded_model.h"
+#include "app/mask_tokens.h"
 #include "base/clock.h"
 #include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
@@ -77,7 +78,9 @@ class StoryFixture {
         .fingerprint = "test",
         .created_s = 1,
         .facts = Json::object(),
-        .block_bytes = backend_->page_layout().page_bytes()});
+        .block_bytes = backend_->page_layout().page_bytes(),
+        .mask_vocabulary =
+            app::mask_vocabulary_of(model_->tokenizer(), engine_->limits().vocabulary)});
     served_->form = chat::find_served_form(*served_->chat_template, model_->tokenizer()).value();
     state_.open(*served_);
   }

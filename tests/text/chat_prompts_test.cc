@@ -55,14 +55,33 @@ struct Prompts {
   }
 };
 
+// transformers loses or refuses messages of roles that a template has no place for; here they are
+// rewritten (message_roles_test.cc).
+bool is_rewritten(const ChatJson& messages, const TemplateTraits& traits) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const std::string role = messages[i]["role"];
+    const bool again = role == "system" && i > 0;
+    if ((role == "tool" && !traits.tool_role) || (role == "developer" && !traits.developer_role) ||
+        (again && !traits.systems)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 TEST(ChatPrompts, AreThoseOfTransformers) {
   use_utc();
   Prompts prompts;
   ASSERT_GT(prompts.fixture["cases"].size(), 150U);
+  std::size_t rewritten = 0;
   for (const ChatJson& entry : prompts.fixture["cases"]) {
     const std::string name = entry["template"];
     const ChatTemplate* const chat = prompts.find(name);
     ASSERT_NE(chat, nullptr);
+    if (is_rewritten(entry["messages"], chat->traits())) {
+      ++rewritten;
+      continue;
+    }
     const auto prompt = chat->render(prompts.conversation(entry));
     if (entry.contains("refused")) {
       ASSERT_FALSE(prompt.ok()) << name;
@@ -73,6 +92,7 @@ TEST(ChatPrompts, AreThoseOfTransformers) {
     ASSERT_TRUE(prompt.ok()) << prompt.error().message << "\n" << entry["messages"].dump();
     EXPECT_EQ(prompt.value().bytes(), entry["prompt"].get<std::string>()) << name;
   }
+  EXPECT_LT(rewritten, prompts.fixture["cases"].size() / 10);
 }
 
 TEST(ChatPrompts, HaveTheIdsOfTransformers) {
@@ -86,6 +106,7 @@ TEST(ChatPrompts, HaveTheIdsOfTransformers) {
     if (!entry.contains("ids")) continue;
     const ChatTemplate* const chat = prompts.find(entry["template"]);
     ASSERT_NE(chat, nullptr);
+    if (is_rewritten(entry["messages"], chat->traits())) continue;
     const auto prompt = chat->render(prompts.conversation(entry));
     ASSERT_TRUE(prompt.ok()) << prompt.error().message;
     EXPECT_EQ(numbers(tokenise_prompt(prompt.value(), *tokenizer).ids),

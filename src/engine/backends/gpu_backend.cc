@@ -27,10 +27,12 @@ class GpuBackend final : public PagedBackend {
                                                  const BackendOptions& options,
                                                  const GpuBackendOptions& gpu) {
     ASSIGN_OR_RETURN(device::DeviceProperties properties, device::open_gpu());
+    const model::GpuDecoderOptions decoder = decoder_options(config, options, gpu);
+    RETURN_IF_ERROR(model::GpuDecoder::check(config, decoder));
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(properties), options));
     ASSIGN_OR_RETURN(model::GpuWeights weights, upload(backend->pool()));
-    RETURN_IF_ERROR(
-        backend->open_decoder(config, std::move(weights), rope_divisors, options, gpu.graphs));
+    ASSIGN_OR_RETURN(backend->decoder_,
+                     model::GpuDecoder::create(config, std::move(weights), rope_divisors, decoder));
     RETURN_IF_ERROR(backend->open_pages(options, gpu));
     ASSIGN_OR_RETURN(backend->runner_, GpuRunner::create(*backend->decoder_, backend->pages_.data(),
                                                          backend->pool(), kernels));
@@ -54,19 +56,15 @@ class GpuBackend final : public PagedBackend {
   GpuBackend(device::DeviceProperties properties, const BackendOptions& options)
       : PagedBackend(options), properties_(std::move(properties)) {}
 
-  Status open_decoder(const model::Config& config, model::GpuWeights weights,
-                      std::span<const float> rope_divisors, const BackendOptions& options,
-                      bool graphs) {
-    ASSIGN_OR_RETURN(decoder_,
-                     model::GpuDecoder::create(
-                         config, std::move(weights), rope_divisors,
-                         {.rows_max = options.scheduler.batched_tokens_max,
-                          .sequences_max = options.scheduler.sequences_max,
-                          .context_tokens = context_wanted(options, config),
-                          .kv_element = options.kv_element.value_or(kv::memory::Element::kBF16),
-                          .block_tokens = options.block_tokens,
-                          .graphs = graphs}));
-    return ok_status();
+  static model::GpuDecoderOptions decoder_options(const model::Config& config,
+                                                  const BackendOptions& options,
+                                                  const GpuBackendOptions& gpu) {
+    return {.rows_max = options.scheduler.batched_tokens_max,
+            .sequences_max = options.scheduler.sequences_max,
+            .context_tokens = context_wanted(options, config),
+            .kv_element = options.kv_element.value_or(kv::memory::Element::kBF16),
+            .block_tokens = options.block_tokens,
+            .graphs = gpu.graphs};
   }
 
   // Allocates as many blocks as fit beside weights and workspace, and opens the cache over them.

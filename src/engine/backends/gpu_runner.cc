@@ -17,7 +17,7 @@ constexpr std::uint32_t kOnHost = kernels::cuda::kNotSampled;
 bool row_decides(const SamplingState& state) {
   const SamplingParams& options = state.options();
   return !options.logprobs && options.logit_bias.empty() && !has_penalties(options) &&
-         state.stop_criteria().forbidden_after(state.generated()).empty();
+         !state.constraint() && state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
 kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t row) {
@@ -88,7 +88,12 @@ void GpuRunner::launch(const Launch& launch) {
   if (before != nullptr && before->needs_logits) finish(*before);
   if (failure_) return fail(pending, *failure_);
   const Status started = start(launch, before, pending);
-  if (!started.ok()) fail(pending, started.error());
+  if (!started.ok()) return fail(pending, started.error());
+  // Masks of grammars are computed while the GPU computes the rows they are for: tokens before them
+  // were sampled on the host and are known. Who samples sees the error.
+  for (const LaunchSample& sample : pending.samples) {
+    if (sample.sampling->constraint()) static_cast<void>(sample.sampling->prepare());
+  }
 }
 
 Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {
@@ -120,14 +125,16 @@ Status GpuRunner::fetch_nonfinite(Pending& pending) {
 // The step's inputs are copied to the device after it: attention, which reads rows of earlier steps
 // without waiting for the launch before it, begins after that.
 Status GpuRunner::copy_blocks(std::span<const kv::Copy> copies) {
-  if (copies.empty()) return ok_status();
-  copies_.clear();
-  for (const kv::Copy& copy : copies) {
-    copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
+  const std::vector<kv::memory::PageLayout>& layouts = decoder_.group_plan().layouts;
+  for (std::uint32_t group = 0; group < layouts.size() && !copies.empty(); ++group) {
+    copies_.clear();
+    for (const kv::Copy& copy : copies) {
+      if (copy.group != group) continue;
+      copies_.push_back({copy.from.value(), copy.to.value(), copy.tokens});
+    }
+    kernels::cuda::launch_copy_rows({.pages = pages_, .layout = layouts[group], .copies = copies_},
+                                    decoder_.stream().handle());
   }
-  kernels::cuda::launch_copy_rows(
-      {.pages = pages_, .layout = decoder_.page_layout(), .copies = copies_},
-      decoder_.stream().handle());
   return device::last_launch_error();
 }
 

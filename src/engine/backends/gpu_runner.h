@@ -2,7 +2,8 @@
 // over.
 //
 // Tokens are sampled on the GPU, greedily or at random, and one number comes back for each. A
-// request that changes or reports logits (penalties, bias, log-probabilities, forbidden tokens) has
+// request that changes or reports logits (penalties, bias, grammars, log-probabilities, forbidden
+// tokens) has
 // its row copied to the host and sampled there, by the code of the CPU, which gives the same
 // tokens. An input token that the launch before sampled is taken on the GPU; where the host samples
 // it, the next launch waits for the host.

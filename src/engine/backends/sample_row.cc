@@ -25,10 +25,14 @@ void list_logit_rows(const Launch& launch, std::vector<std::uint32_t>& rows) {
 
 Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSample& sample,
                                 SamplerScratch& scratch) {
+  RETURN_IF_ERROR(sample.sampling->prepare());
   ASSIGN_OR_RETURN(const Sampled sampled,
                    engine::sample(logits, *sample.sampling, scratch, sample.position));
   sample.sampling->accept(sampled.token);
-  SampledToken choice = {.token = sampled.token, .score = std::nullopt};
+  const std::optional<TokenConstraint>& constraint = sample.sampling->constraint();
+  SampledToken choice = {.token = sampled.token,
+                         .score = std::nullopt,
+                         .ends_grammar = constraint && constraint->has_ended()};
   if (sampled.logprobs) choice.score = copy_score(*sampled.logprobs);
   return choice;
 }

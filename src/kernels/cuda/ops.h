@@ -23,7 +23,10 @@
 //             factor = 1 / sqrt(mean + epsilon), y = bf16((x * factor) * weight).
 //   QK norm   a warp a head: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
 //             by 16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
-//   SwiGLU    y = bf16(gate / (1 + exp2(-gate * log2 e)) * up).
+//   row norm  the sums of rms_norm, y = (x * factor) * weight in fp32: norms of what a branch adds,
+//             of all heads together, of latents. residual = (residual + y * scale) * output scale,
+//             each operation rounded.
+//   gates     gates.h: SwiGLU, GeGLU and the clamped SwiGLU, y = bf16(gate(g, u)); soft caps.
 //   rope      in fp32 as ops.h: each product rounded, then added.
 //   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
 //             eight bits holds fp16 numbers (code * 2^e, kv/memory/codec.h): with them all is as in
@@ -35,7 +38,9 @@
 //             0. To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
 //             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
 //             top = max of both, a = exp2(left - top), b = exp2(right - top),
-//             sum = fma(left, a, right * b). At the end value sum / weight sum.
+//             sum = fma(left, a, right * b). A sink merges last: top = logit * log2 e, weight sum
+//             1, values 0. At the end value sum / weight sum. With a cap, scores are capped
+//             (gates.h) before the maximum, and c is log2 e.
 //             exp2 is the chip's ex2.approx, within 2 ulp.
 //   sampling  Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
 //             2^30 * exp_fixed((logit - best) * inverse_temperature) to the nearest even, 0 where
@@ -102,9 +107,13 @@ enum class Epilogue : std::uint8_t {
   kStore,   // out = y + bias
   kAdd,     // out += y + bias
   kSwiGlu,  // weight rows 16i to 16i + 7 are gates, 16i + 8 to 16i + 15 their ups:
-            // activations[row, 8i + j] = swiglu(y[16i + j], y[16i + 8 + j]). Weight rows of zeros
-            // beyond the last make up whole chunks of the activations, which are zeros then.
+            // activations[row, 8i + j] = swiglu(y[16i + j], y[16i + 8 + j]), biases added before.
+            // Weight rows of zeros beyond the last make up whole chunks of the activations, which
+            // are zeros then.
+  kGeGlu,   // the same with geglu, and with clamped_swiglu
+  kClampedSwiGlu,
 };
+constexpr bool is_gate(Epilogue epilogue) { return epilogue >= Epilogue::kSwiGlu; }
 
 struct Gemm {
   PackedMatrix weight;
@@ -114,7 +123,7 @@ struct Gemm {
   float* out = nullptr;  // [rows, out_stride]
   std::size_t out_stride = 0;
   const float* bias = nullptr;  // [weight.rows], or none
-  Bf16* activations = nullptr;  // kSwiGlu: of weight.rows / 2 columns
+  Bf16* activations = nullptr;  // gates: of weight.rows / 2 columns
 };
 void launch_gemm(const Gemm& job, StreamHandle stream);
 
@@ -154,13 +163,14 @@ inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
 // aligned.
 constexpr std::size_t partial_floats(std::size_t head_dim) { return head_dim + 4; }
 
-// residual[row] = embedding[token of the row], [rows, width]
+// residual[row] = embedding[token of the row] * scale, [rows, width]
 struct Embed {
   const Bf16* table = nullptr;  // [vocabulary, width]
   const BatchToken* batch_tokens = nullptr;
   const std::uint32_t* sampled_tokens = nullptr;  // of the launch before
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
+  float scale = 1;
   float* residual = nullptr;
 };
 void launch_embed(const Embed& job, StreamHandle stream);
@@ -168,7 +178,7 @@ void launch_embed(const Embed& job, StreamHandle stream);
 // activations[i] = norm of residual[source ? source[i] : i]
 struct RmsNorm {
   const float* residual = nullptr;  // [rows, width]
-  const float* weight = nullptr;
+  const float* weight = nullptr;    // none: no norm, rows are rounded as they are
   const std::uint32_t* source = nullptr;
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
@@ -177,11 +187,45 @@ struct RmsNorm {
 };
 void launch_rms_norm(const RmsNorm& job, StreamHandle stream);
 
-// Normalises the heads of queries and of keys in place.
+// Normalises rows in place, in fp32.
+struct RowNorm {
+  float* values = nullptr;  // [rows, stride], from the first value that the norm spans
+  std::size_t stride = 0;
+  const float* weight = nullptr;  // [width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  float epsilon = 0;
+};
+void launch_row_norm(const RowNorm& job, StreamHandle stream);
+
+// residual = (residual + norm(branch) * scale) * output_scale
+struct AddBranch {
+  const float* branch = nullptr;  // [rows, width]
+  const float* weight = nullptr;  // of the norm; none: there is no norm
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  float epsilon = 0;
+  float scale = 1;
+  float output_scale = 1;
+  float* residual = nullptr;
+};
+void launch_add_branch(const AddBranch& job, StreamHandle stream);
+
+// logits = soft cap of (logits * scale), in place
+struct FinishLogits {
+  float* logits = nullptr;
+  std::uint64_t count = 0;
+  float scale = 1;
+  float cap = 0;  // 0: none
+};
+void launch_finish_logits(const FinishLogits& job, StreamHandle stream);
+
+// Normalises the heads of queries, of keys and, by a norm without weights, of values in place.
 struct QkNorm {
   float* qkv = nullptr;                 // [rows, (heads + 2 * kv_heads) * head_dim]
-  const float* query_weight = nullptr;  // [head_dim]
-  const float* key_weight = nullptr;
+  const float* query_weight = nullptr;  // [head_dim]; none: queries have no norm
+  const float* key_weight = nullptr;    // the same for keys
+  bool normalises_values = false;
   std::uint32_t rows = 0;
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
@@ -205,6 +249,7 @@ struct PagedKv {
 // its sequence becomes 1 then.
 struct RopeAndStoreKv {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
+  bool stores = true;          // else there are queries alone, [rows, heads * head_dim]
   const BatchToken* batch_tokens = nullptr;
   const BatchSequence* sequences = nullptr;
   PagedKv pages;
@@ -212,12 +257,42 @@ struct RopeAndStoreKv {
   std::uint32_t heads = 0;
   const float* cosines = nullptr;  // [positions, pairs]
   const float* sines = nullptr;
-  std::uint32_t pairs = 0;
-  bool adjacent = true;                // kernels::RopePairing
-  std::uint16_t* query = nullptr;      // [rows, heads, head_dim] of the cache's element, or fp16
-  std::uint32_t* nonfinite = nullptr;  // [sequences], or none
+  std::uint32_t pairs = 0;               // 0: nothing is rotated
+  bool adjacent = true;                  // kernels::RopePairing
+  const float* query_factors = nullptr;  // [positions], multiply rotated queries; or none
+  std::uint16_t* query = nullptr;        // [rows, heads, head_dim] of the cache's element, or fp16
+  std::uint32_t* nonfinite = nullptr;    // [sequences], or none
 };
 void launch_rope_and_store_kv(const RopeAndStoreKv& job, StreamHandle stream);
+
+// Rows and queries of latents: `rank` values as they are, then those that rotate. The rule for what
+// is not finite is that of RopeAndStoreKv; of such a row the first `rank` values, which are its
+// value too, become 0, the others NaN.
+struct RopeAndStoreLatents {
+  const float* keys = nullptr;         // [rows, rank + 2 * pairs]
+  const float* absorbed = nullptr;     // [rows, heads, rank]: queries in the latents' space
+  const float* raw_queries = nullptr;  // [rows, heads, query_dim]; the last 2 * pairs rotate
+  std::uint32_t query_dim = 0;
+  RopeAndStoreKv to;  // all else; layout.value_dim is the rank, `qkv` is not used
+};
+void launch_rope_and_store_latents(const RopeAndStoreLatents& job, StreamHandle stream);
+
+// Rounds a part of every head of rows to activations of its own: those of head h begin at value h *
+// activation_values(rows, width).
+struct PackHeads {
+  const float* values = nullptr;  // [rows, heads, stride]
+  std::size_t stride = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t width = 0;  // of the part, the first values of a head
+  Bf16* activations = nullptr;
+};
+void launch_pack_heads(const PackHeads& job, StreamHandle stream);
+
+// A head has key_dim * element_bytes a multiple of 16, and value_dim one of 16; at most
+// kHeadDimMax each, keys of latents kLatentDimMax.
+inline constexpr std::uint32_t kHeadDimMax = 512;
+inline constexpr std::uint32_t kLatentDimMax = 576;
 
 struct PagedAttention {
   const std::uint16_t* query = nullptr;
@@ -226,24 +301,51 @@ struct PagedAttention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;
   float scale = 1;
+  float cap = 0;                 // of scores; 0: none
+  const float* sinks = nullptr;  // [heads], or none
   const AttentionItem* items = nullptr;
   const std::uint32_t* item_count = nullptr;  // on the device; at most items_max
   std::uint32_t items_max = 0;
   std::uint32_t rows = 0;       // of the step
-  float* partials = nullptr;    // [query rows][partial_floats(head_dim)]
-  Bf16* activations = nullptr;  // of heads * head_dim columns
+  float* partials = nullptr;    // [query rows][partial_floats(value_dim)]
+  Bf16* activations = nullptr;  // of heads * attention_columns(layout) columns
 };
+// The columns of one head's result: of latents whole chunks, since every head's are multiplied by a
+// matrix of their own.
+constexpr std::uint32_t attention_columns(const kv::memory::PageLayout& layout) {
+  return layout.values_in_keys ? chunks_of(layout.value_dim) * kChunkColumns : layout.value_dim;
+}
+// Whether heads of 64, 128 or 256 dimensions have keys and values and no cap: those have kernels of
+// their own.
+constexpr bool is_plain_attention(const kv::memory::PageLayout& layout, float cap) {
+  const std::uint32_t dim = layout.key_dim;
+  return (dim == 64 || dim == 128 || dim == 256) && layout.value_dim == dim &&
+         !layout.values_in_keys && cap == 0;
+}
 // Rows of the cache before a sequence's first one are read while the launch before may still run:
 // they were there when that one began.
 void launch_paged_attention(const PagedAttention& job, StreamHandle stream);
-// Items in wide tiles, all of them kWhole; not of an eight-bit cache.
+// The kernel of heads that are not plain. It takes all, and gives plain ones the same bits.
+void launch_general_attention(const PagedAttention& job, StreamHandle stream);
+// Items in wide tiles, all of them kWhole; plain attention alone, and not of an eight-bit cache.
 void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge_splits(const PagedAttention& job, StreamHandle stream);
 
+// Zeros what pages leave unused, of the blocks whose first token is in the batch: what a page
+// leaves unused is the same in all pages, and nothing of its block's earlier use is kept.
+struct ClearUnused {
+  const BatchToken* batch_tokens = nullptr;
+  const BatchSequence* sequences = nullptr;
+  PagedKv pages;
+  std::uint32_t rows = 0;
+};
+void launch_clear_unused(const ClearUnused& job, StreamHandle stream);
+
 // Copies the rows of the first `tokens` tokens of a block, keys, values and scales of all layers,
-// from one page to another, and no byte of another row: kv::memory::copy_rows() on the device.
+// from one page to another, what the page leaves unused, and no byte of another row:
+// kv::memory::copy_rows() on the device.
 struct BlockCopy {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -252,7 +354,7 @@ struct BlockCopy {
 inline constexpr std::size_t kCopiesPerLaunch = 64;
 struct CopyRows {
   std::byte* pages = nullptr;
-  kv::memory::PageLayout layout;      // rows; key_dim equals value_dim
+  kv::memory::PageLayout layout;      // rows
   std::span<const BlockCopy> copies;  // in host memory, read before the call returns
 };
 void launch_copy_rows(const CopyRows& job, StreamHandle stream);

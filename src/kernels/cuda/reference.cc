@@ -7,11 +7,18 @@
 #include <limits>
 
 #include "base/half.h"
+#include "kernels/cuda/gates.h"
+#include "kernels/ref/dequantise_blocks.h"
 
 namespace pagoda::kernels::cuda::reference {
 namespace {
 
 constexpr float kLog2E = 1.44269504088896341f;
+
+struct HostMath {
+  static float exp2(float x) { return std::exp2(x); }
+  static float fma(float a, float b, float c) { return std::fma(a, b, c); }
+};
 
 std::uint16_t half_at(const std::byte* at) {
   std::uint16_t bits = 0;
@@ -19,9 +26,6 @@ std::uint16_t half_at(const std::byte* at) {
   return bits;
 }
 
-bool has_nibbles(WeightFormat format) {
-  return format == WeightFormat::kInt4 || format == WeightFormat::kInt4Min;
-}
 std::size_t group_columns(WeightFormat format) {
   return format == WeightFormat::kInt8Group16 ? 16 : 32;
 }
@@ -61,6 +65,7 @@ float factor_at(WeightFormat format, const WeightCoord& at) {
     std::uint32_t word = 0;
     std::memcpy(&word, at.chunk + at.lane * 16 + at.step * 4, sizeof word);
     const std::uint32_t code = word >> (at.value / 2 * 4 + at.value % 2 * 16) & 15u;
+    if (format == WeightFormat::kFp4) return ref::kFp4Doubled[code] / 2;
     return static_cast<float>(code) - (format == WeightFormat::kInt4 ? 8.0f : 0.0f);
   }
   const std::byte* const code =
@@ -76,7 +81,8 @@ std::size_t index_of_scale(WeightFormat format, const WeightCoord& at) {
 float scale_at(WeightFormat format, const WeightCoord& at) {
   if (format == WeightFormat::kBf16) return 1.0f;
   const std::byte* const scales = at.chunk + (has_nibbles(format) ? 512 : 1024);
-  return float_from_fp16(half_at(scales + index_of_scale(format, at) * 2));
+  const std::uint16_t bits = half_at(scales + index_of_scale(format, at) * 2);
+  return format == WeightFormat::kFp4 ? float_from_bf16(bits) : float_from_fp16(bits);
 }
 
 float minimum_at(WeightFormat format, const WeightCoord& at) {
@@ -108,9 +114,14 @@ struct Partial {
   std::vector<float> values;
 };
 
+std::size_t value_dim_of(const Query& query) {
+  return query.value_dim == 0 ? query.dim : query.value_dim;
+}
+
 void add_tile(const Query& query, const float* keys, const float* values, std::uint64_t base,
               Partial& partial) {
-  const float scale = query.scale * kLog2E;
+  const float scale = query.cap > 0 ? kLog2E : query.scale * kLog2E;
+  const std::size_t value_dim = value_dim_of(query);
   const auto visible = [&](std::uint64_t key) {
     return key >= query.first && key <= query.position;
   };
@@ -122,6 +133,7 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
     scores[i] = mma_sum(0, 0, query.dim, [&](std::size_t d) {
       return static_cast<double>(query.q[d]) * static_cast<double>(key[d]);
     });
+    if (query.cap > 0) scores[i] = soft_cap(scores[i], query.scale, query.cap);
     best = std::max(std::max(best, -1e30f), scores[i]);
   }
   const float top = std::max(partial.top, best * scale);
@@ -133,11 +145,11 @@ void add_tile(const Query& query, const float* keys, const float* values, std::u
   }
   for (int i = 0; i < 4; ++i) partial.lanes[i] = std::fma(partial.lanes[i], shrink, lanes[i]);
   partial.top = top;
-  for (std::size_t d = 0; d < query.dim; ++d) {
+  for (std::size_t d = 0; d < value_dim; ++d) {
     const float added_values = mma_sum(0, 0, kKeyTile, [&](std::size_t i) {
       if (!visible(base + i)) return 0.0;
       return static_cast<double>(rounded(query.bf16_weights, scores[i])) *
-             static_cast<double>(values[(base + i) * query.dim + d]);
+             static_cast<double>(values[(base + i) * value_dim + d]);
     });
     partial.values[d] = std::fma(partial.values[d], shrink, added_values);
   }
@@ -156,6 +168,25 @@ void merge(Partial& left, const Partial& right) {
     left.values[d] = std::fma(left.values[d], a, right.values[d] * b);
   }
   left.top = top;
+}
+
+// 1 / root mean square of a row, with the sums of 256 threads.
+float row_factor(const float* x, float epsilon, std::size_t width) {
+  constexpr std::size_t kThreads = 256;
+  float lanes[kThreads] = {};
+  for (std::size_t i = 0; i < width; ++i) {
+    lanes[i % kThreads] = std::fma(x[i], x[i], lanes[i % kThreads]);
+  }
+  float sum = 0;
+  for (std::size_t warp = 0; warp < kThreads / 32; ++warp) {
+    float* const own = lanes + warp * 32;
+    for (std::size_t step = 16; step > 0; step /= 2) {
+      for (std::size_t i = 0; i < step; ++i) own[i] += own[i + step];
+    }
+    sum = warp == 0 ? own[0] : sum + own[0];
+  }
+  const float mean = sum / static_cast<float>(width);
+  return 1.0f / std::sqrt(mean + epsilon);
 }
 
 }  // namespace
@@ -198,22 +229,13 @@ std::vector<float> gemm(WeightFormat format, const std::byte* packed, std::size_
 }
 
 void rms_norm(const float* x, const float* weight, float epsilon, std::size_t width, Bf16* y) {
-  constexpr std::size_t kThreads = 256;
-  float lanes[kThreads] = {};
-  for (std::size_t i = 0; i < width; ++i) {
-    lanes[i % kThreads] = std::fma(x[i], x[i], lanes[i % kThreads]);
-  }
-  float sum = 0;
-  for (std::size_t warp = 0; warp < kThreads / 32; ++warp) {
-    float* const own = lanes + warp * 32;
-    for (std::size_t step = 16; step > 0; step /= 2) {
-      for (std::size_t i = 0; i < step; ++i) own[i] += own[i + step];
-    }
-    sum = warp == 0 ? own[0] : sum + own[0];
-  }
-  const float mean = sum / static_cast<float>(width);
-  const float factor = 1.0f / std::sqrt(mean + epsilon);
+  const float factor = row_factor(x, epsilon, width);
   for (std::size_t i = 0; i < width; ++i) y[i] = bf16_from_float(x[i] * factor * weight[i]);
+}
+
+void row_norm(float* x, const float* weight, float epsilon, std::size_t width) {
+  const float factor = row_factor(x, epsilon, width);
+  for (std::size_t i = 0; i < width; ++i) x[i] = x[i] * factor * weight[i];
 }
 
 void qk_norm(float* head, const float* weight, float epsilon, std::size_t width) {
@@ -227,14 +249,21 @@ void qk_norm(float* head, const float* weight, float epsilon, std::size_t width)
   for (std::size_t d = 0; d < width; ++d) head[d] = head[d] * factor * weight[d];
 }
 
-float swiglu(float gate, float up) { return gate / (1.0f + std::exp2(-gate * kLog2E)) * up; }
+float swiglu(float gate, float up) { return gate_of<HostMath>(Epilogue::kSwiGlu, gate, up); }
+float geglu(float gate, float up) { return gate_of<HostMath>(Epilogue::kGeGlu, gate, up); }
+float clamped_swiglu(float gate, float up) {
+  return gate_of<HostMath>(Epilogue::kClampedSwiGlu, gate, up);
+}
+float soft_cap(float x, float scale, float cap) {
+  return soft_cap_of<HostMath>(x, soft_cap_slope(scale, cap), cap);
+}
 
 std::vector<float> attention(const Query& query, const float* keys, const float* values) {
   Partial total;
   for (std::uint64_t split = query.first / kSplitKeys; split <= query.position / kSplitKeys;
        ++split) {
     Partial partial;
-    partial.values.resize(query.dim);
+    partial.values.resize(value_dim_of(query));
     const std::uint64_t begin = std::max(split * kSplitKeys, query.first) / kKeyTile * kKeyTile;
     const std::uint64_t end = std::min<std::uint64_t>((split + 1) * kSplitKeys, query.position + 1);
     for (std::uint64_t base = begin; base < end; base += kKeyTile) {
@@ -243,6 +272,11 @@ std::vector<float> attention(const Query& query, const float* keys, const float*
     const float(&lanes)[4] = partial.lanes;
     partial.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
     merge(total, partial);
+  }
+  if (query.sink) {
+    Partial sink = {.top = *query.sink * kLog2E, .sum = 1, .values = {}};
+    sink.values.resize(total.values.size());
+    merge(total, sink);
   }
   for (float& value : total.values) value /= total.sum;
   return total.values;

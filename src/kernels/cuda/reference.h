@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,16 +27,26 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::size_t wi
 void qk_norm(float* head, const float* weight, float epsilon, std::size_t width);
 
 float swiglu(float gate, float up);
+float geglu(float gate, float up);
+float clamped_swiglu(float gate, float up);
+// cap * tanh(scale * x / cap)
+float soft_cap(float x, float scale, float cap);
 
-// One query over keys and values [keys, dim] as floats that the cache's element holds exactly;
-// visible are keys [first, position].
+// Normalises a row in place in fp32, with the sums of rms_norm(), [width].
+void row_norm(float* x, const float* weight, float epsilon, std::size_t width);
+
+// One query over keys [keys, dim] and values [keys, value_dim] as floats that the cache's element
+// holds exactly; visible are keys [first, position].
 struct Query {
   const float* q = nullptr;
   std::size_t dim = 0;
+  std::size_t value_dim = 0;  // 0: as dim
   float scale = 1;
   std::uint64_t first = 0;
   std::uint64_t position = 0;
   bool bf16_weights = true;  // softmax weights are rounded to bf16, else to fp16
+  float cap = 0;             // of scores; 0: none
+  std::optional<float> sink = {};
 };
 std::vector<float> attention(const Query& query, const float* keys, const float* values);
 

@@ -89,12 +89,7 @@ Status describe_gemma4(const ConfigReader& reader, Config& config) {
   RETURN_IF_ERROR(read_shared_layers(reader, config));
   config.ropes.front().needs_divisors = true;
   RopeConfig local = {.pairing = kernels::RopePairing::kHalfSplit};
-  ASSIGN_OR_RETURN(local.dims,
-                   reader.count_or("rope.dimension_count_swa", config.key_dim, config.key_dim));
-  if (local.dims % 2 != 0) {
-    return reader.out_of_range("rope.dimension_count_swa", fmt::format("{}", local.dims),
-                               "an even number");
-  }
+  ASSIGN_OR_RETURN(local.dims, reader.rope_dims("rope.dimension_count_swa", config.key_dim));
   ASSIGN_OR_RETURN(local.base, reader.positive_or("rope.freq_base_swa", 10000.0));
   config.ropes.push_back(local);
   choose_ropes({.full = 0, .windowed = 1}, config);

@@ -12,6 +12,7 @@ struct AnswerTerms {
   const chat::ServedForm* form = nullptr;
   chat::ToolSchemas schemas = {};
   chat::AnswerOptions options = {};  // without the seed of ids
+  bool may_reason = false;           // the answer may open reasoning itself
 };
 
 }  // namespace pagoda::server

@@ -27,22 +27,29 @@ void simplify_content(Json& message) {
 
 }  // namespace
 
-void ChatHistory::open(std::string_view role, bool joins) {
+void ChatHistory::open(std::string_view role, bool joins, const std::string& path) {
   if (joins && last_role() == role) return;
+  memory_.add(kTranslatedBytes + sizeof(MessagePlace));
+  places_.push_back({path});
   messages_.push_back({{"role", role}, {"content", Json::array()}});
 }
 
 void ChatHistory::add_text(Json text) {
+  memory_.add(kTranslatedBytes);
   messages_.back()["content"].push_back({{"type", "text"}, {"text", std::move(text)}});
 }
 
 void ChatHistory::add_reasoning(std::string_view text) {
+  memory_.add(text.size());
   Json& message = messages_.back();
   if (!message.contains(kReasoning)) message[kReasoning] = "";
   message[kReasoning].get_ref<std::string&>() += text;
 }
 
-void ChatHistory::add_call(std::string_view id, std::string_view name, Json arguments) {
+void ChatHistory::add_call(std::string_view id, std::string_view name, Json arguments,
+                           const std::string& path) {
+  memory_.add(kTranslatedBytes + 2 * id.size() + name.size() + path.size());
+  places_.back().calls.push_back(path);
   calls_.emplace(id);
   Json function = {{"name", name}};
   function["arguments"] = std::move(arguments);
@@ -51,10 +58,14 @@ void ChatHistory::add_call(std::string_view id, std::string_view name, Json argu
   messages_.back()["tool_calls"].push_back(std::move(call));
 }
 
-void ChatHistory::add_result(std::string_view id, const std::string& path, Json content) {
+void ChatHistory::add_result(std::string_view id, const std::string& id_path, Json content,
+                             const std::string& path) {
   if (!calls_.contains(id)) {
-    throw ApiError(400, fmt::format("{}: no call before it has the id \"{}\"", path, id), path);
+    throw ApiError(400, fmt::format("{}: no call before it has the id \"{}\"", id_path, id),
+                   id_path);
   }
+  memory_.add(kTranslatedBytes + sizeof(MessagePlace) + id.size());
+  places_.push_back({path});
   Json message = {{"role", "tool"}, {"tool_call_id", id}};
   message["content"] = std::move(content);
   messages_.push_back(std::move(message));

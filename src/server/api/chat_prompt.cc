@@ -94,7 +94,10 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
   const chat::FoundForm& found = form.found;
   if (!found.shows_calls && found.form.calls) {
     const Status written = chat::write_history_calls(*found.form.calls, conversation.messages);
-    if (!written.ok()) throw ApiError(400, written.error().message, "messages");
+    if (!written.ok()) {
+      const std::string& why = written.error().message;
+      throw ApiError(400, why, why.substr(0, why.find(": ")));
+    }
   }
   if (terms.options.reads_calls && !found.shows_tools && found.form.calls) {
     chat::add_tool_instructions(*found.form.calls, conversation.tools, conversation.messages);
@@ -135,7 +138,9 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   auto tokens = text::tokenise_prompt_within(text, model.tokenizer, tokens_max);
   if (!tokens) return std::nullopt;
   if (answer) {
-    answer->options.in_reasoning = chat::opens_reasoning(model.form->found.form, text);
+    const chat::AnswerForm& form = model.form->found.form;
+    answer->options.in_reasoning = chat::opens_reasoning(form, text);
+    answer->may_reason = conversation.add_generation_prompt && !chat::closes_reasoning(form, text);
   }
   place_marks(text, *tokens, conversation.messages, marks);
   RequestFingerprint fingerprint =

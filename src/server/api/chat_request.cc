@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "server/api/answer_grammar.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
@@ -76,6 +77,8 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.is_chat = true;
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  AnswerGrammar grammar(fields, model, terms);
+  grammar.read_tools(fields);
   if (fields.boolean("echo").value_or(false)) {
     throw ApiError(400, "echo: is not supported in a chat", "echo", "unsupported_parameter");
   }
@@ -91,12 +94,16 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   if (chat->answer) {
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
   }
+  memory.add_answer();
+  grammar.finish(request.answer.get(), request);
+  memory.add_constraint();
   request.fingerprint = std::move(chat->fingerprint);
   request.cache.marks = std::move(chat->marks);
   request.cache.marks_dropped = chat->marks_dropped;
   request.prompts.push_back(to_prompt(*std::move(chat)));
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();
+  request.matcher_bytes = memory.matcher_bytes();
   check_lengths(request, model, "messages", length);
   if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;

@@ -111,7 +111,9 @@ void ChoiceText::read_answer(Piece& piece, bool last) {
     rest.events = answer_->finish();
     piece.append(std::move(rest));
   }
-  if (piece.finish_reason == "stop" && answer_->calls() > 0) piece.finish_reason = "tool_calls";
+  // A stop string within a call's arguments leaves no call that could be made.
+  const bool has_calls = answer_->calls() > 0 && !answer_->cut_within_call();
+  if (piece.finish_reason == "stop" && has_calls) piece.finish_reason = "tool_calls";
 }
 
 Piece ChoiceText::finish(engine::FinishReason reason) {
@@ -124,6 +126,7 @@ Piece ChoiceText::finish(engine::FinishReason reason) {
                                                   *end_token_) != stop_tokens_.end();
   if (by_request) piece.stop_reason = end_token_->value();
   read_answer(piece, true);
+  count_reasoning(piece);
   return piece;
 }
 

@@ -75,6 +75,7 @@ struct CompletionRequest {
   std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
+  std::uint64_t matcher_bytes = 0;  // the part of it that grammars take
   ByteBudget::Hold memory = {};     // holds memory_bytes once the request is admitted
 
   std::uint32_t choices_per_prompt() const { return engine.sampling.n; }
@@ -82,9 +83,10 @@ struct CompletionRequest {
 
 struct ReadingTerms;
 
-// Both throw ApiError; read_chat_request also throws TakesLong (chat_prompt.h).
+// Both throw ApiError, and TakesLong (chat_prompt.h) where they may not take long.
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
-CompletionRequest read_text_request(const Json& body, const ServedModel& model);
+CompletionRequest read_text_request(const Json& body, const ServedModel& model,
+                                    const ReadingTerms& terms);
 CompletionRequest read_embedding_request(const Json& body, const ServedModel& model);
 
 }  // namespace pagoda::server

@@ -25,6 +25,19 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
        (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
 }
 
+void RequestMemory::add_answer() {
+  if (request_.answer) take(request_.answer->schemas.bytes());
+}
+
+// The grammar is shared; the matcher that the request holds is what the choices' begin as.
+void RequestMemory::add_constraint() {
+  const structured::Matcher* const matcher = request_.engine.constraint.get();
+  if (matcher == nullptr) return;
+  matcher_bytes_ = matcher->grammar().bytes() +
+                   (1 + prompts_ * request_.choices_per_prompt()) * matcher->bytes_max();
+  take(matcher_bytes_);
+}
+
 void RequestMemory::add(const Prompt& prompt) {
   take(prompt.tokens.size() * kTokenBytes + prompt.text.size() + prompt.rendered.size() +
        request_.choices_per_prompt() * repeated_bytes(prompt));

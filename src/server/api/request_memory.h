@@ -25,7 +25,13 @@ class RequestMemory {
   RequestMemory(const CompletionRequest& request, std::size_t prompts, std::string field);
 
   void add(const Prompt& prompt);
+  // Counts how the request's answers are read.
+  void add_answer();
+  // Counts the grammar that the request has now, and a matcher a choice.
+  void add_constraint();
   std::uint64_t bytes() const { return bytes_; }
+  // The part of it that add_constraint() counted.
+  std::uint64_t matcher_bytes() const { return matcher_bytes_; }
 
  private:
   void take(std::uint64_t bytes);
@@ -35,6 +41,7 @@ class RequestMemory {
   std::string field_;
   std::size_t prompts_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t matcher_bytes_ = 0;
 };
 
 }  // namespace pagoda::server

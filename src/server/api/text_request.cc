@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/api/answer_grammar.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
 #include "server/api_error.h"
@@ -71,6 +72,7 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
   if (prompt.is_array() && prompt.empty()) refuse_empty(path);
   const bool is_batch = prompt.is_array() && !prompt.front().is_number();
   RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
+  memory.add_constraint();
   const auto read_one = [&](const Json& one, const std::string& one_path) {
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
@@ -87,6 +89,14 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
     read_one(prompt[i], element_path(path, i));
   }
   request.memory_bytes = memory.bytes();
+  request.matcher_bytes = memory.matcher_bytes();
+}
+
+void refuse_tool_choice(const Fields& fields) {
+  const Json* const choice = fields.find("tool_choice");
+  if (choice == nullptr || *choice == "none" || *choice == "auto") return;
+  throw ApiError(400, "tool_choice: is not supported in a text completion", "tool_choice",
+                 "unsupported_parameter");
 }
 
 namespace {
@@ -112,11 +122,14 @@ void read_logprobs(const Fields& fields, CompletionRequest& request) {
 
 }  // namespace
 
-CompletionRequest read_text_request(const Json& body, const ServedModel& model) {
+CompletionRequest read_text_request(const Json& body, const ServedModel& model,
+                                    const ReadingTerms& terms) {
   const Fields fields(body);
   CompletionRequest request;
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  refuse_tool_choice(fields);
+  AnswerGrammar(fields, model, terms).finish(nullptr, request);
   request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields);

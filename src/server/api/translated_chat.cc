@@ -46,7 +46,9 @@ bool names_field(std::string_view text, std::string_view field) {
   return rest.empty() || rest.front() == '.' || rest.front() == '[' || rest.front() == ':';
 }
 
-ApiError renamed(const ApiError& error, std::span<const FieldName> names) {
+ApiError renamed(const ApiError& given, const OwnPaths& paths, std::span<const FieldName> names) {
+  const ApiError error = {given.status, paths.rename(given.message), paths.rename(given.param),
+                          given.code};
   const auto found = std::find_if(names.begin(), names.end(), [&](const FieldName& name) {
     return names_field(error.param, name.chat);
   });
@@ -79,7 +81,7 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
     }
     return request;
   } catch (const ApiError& error) {
-    throw renamed(error, chat.names);
+    throw renamed(error, chat.paths, chat.names);
   }
 }
 
@@ -93,7 +95,7 @@ std::uint64_t count_translated(TranslatedChat chat, const ServedModel& model,
     throw ApiError(400, fmt::format("messages: has more than {} tokens", most), "messages",
                    "too_many_tokens");
   } catch (const ApiError& error) {
-    throw renamed(error, chat.names);
+    throw renamed(error, chat.paths, chat.names);
   }
 }
 

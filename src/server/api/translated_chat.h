@@ -10,7 +10,10 @@
 
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_request.h"
+#include "server/api/own_paths.h"
 #include "server/json.h"
+#include "server/reading_memory.h"
+#include "text/memory_account.h"
 
 namespace pagoda::server {
 
@@ -20,12 +23,33 @@ struct FieldName {
   std::string_view own;
 };
 
+// An upper estimate of what a message, a part, a call or a tool takes in a chat besides its texts,
+// which are moved there.
+inline constexpr std::uint64_t kTranslatedBytes = 512;
+
+// Counts the memory of a translation: bodies of many small parts become much larger chats.
+class TranslationMemory {
+ public:
+  // Without a memory nothing is counted. It must outlive the count.
+  explicit TranslationMemory(ReadingMemory* memory) : memory_(memory), counted_(memory) {}
+
+  // Throws the memory's refusal.
+  void add(std::uint64_t bytes) {
+    if (!counted_.add(bytes)) throw memory_->refusal();
+  }
+
+ private:
+  ReadingMemory* memory_;
+  text::CountedBytes counted_;
+};
+
 struct TranslatedChat {
   Json body = Json::object();
   // The most tokens of the answer. More than the context has room for is no error, because clients
   // must often name a number without knowing the context: the answer ends where the context does.
   std::optional<std::uint32_t> tokens_max = {};
   std::span<const FieldName> names = {};  // static
+  OwnPaths paths = {};                    // where its messages and tools are from
 };
 
 // Moves fields that have one name and one meaning in every API, Pagoda's own among them, from a

@@ -12,19 +12,14 @@ namespace pagoda::server {
 namespace {
 
 // These are refused with any value except null, false and empty ones, which ask for nothing.
-constexpr std::array<std::string_view, 31> kUnsupported = {
+constexpr std::array<std::string_view, 26> kUnsupported = {
     "audio",
     "functions",
     "function_call",
     "web_search_options",
     "suffix",
-    "guided_json",
-    "guided_regex",
-    "guided_choice",
-    "guided_grammar",
-    "structured_outputs",
-    "grammar",
-    "json_schema",
+    "guided_whitespace_pattern",
+    "guided_decoding_backend",
     "bad_words",
     "allowed_token_ids",
     "logits_processors",
@@ -61,20 +56,6 @@ bool asks_for_nothing(const Json& value) {
                  "unsupported_parameter");
 }
 
-void refuse_response_format(const Fields& fields) {
-  const Json* const format = fields.object("response_format");
-  if (format == nullptr) return;
-  const Fields members(*format, fields.path_of("response_format"));
-  members.require("type");
-  if (members.text("type") != "text") refuse(members.path_of("type"), ", except \"text\"");
-}
-
-void refuse_tool_choice(const Fields& fields) {
-  const Json* const choice = fields.find("tool_choice");
-  if (choice == nullptr || *choice == "none" || *choice == "auto") return;
-  refuse(fields.path_of("tool_choice"), ", except \"none\" and \"auto\"");
-}
-
 void refuse_modalities(const Fields& fields) {
   const Json* const modalities = fields.array("modalities");
   if (modalities == nullptr) return;
@@ -96,8 +77,6 @@ void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
     const Json* const value = fields.find(name);
     if (value != nullptr && *value != 1) refuse(fields.path_of(name));
   }
-  refuse_response_format(fields);
-  refuse_tool_choice(fields);
   refuse_modalities(fields);
   if (fields.integer("best_of", 1, INT32_MAX).value_or(choices) != choices) {
     refuse(fields.path_of("best_of"), ", except when it is n");

@@ -69,7 +69,8 @@ void write_counts(Exposition& page, const engine::Snapshot& now) {
               {{"finished_reason", "length"}});
   page.sample(finished(now, FinishReason::kCancelled) + finished(now, FinishReason::kDeadline),
               {{"finished_reason", "abort"}});
-  page.sample(finished(now, FinishReason::kError) + finished(now, FinishReason::kLost),
+  page.sample(finished(now, FinishReason::kError) + finished(now, FinishReason::kLost) +
+                  finished(now, FinishReason::kNoToken),
               {{"finished_reason", "error"}});
 }
 

@@ -38,7 +38,7 @@ std::string_view margin_of(const Value& width, std::string_view callee, Heap& he
 Value filter_tojson(const Value& subject, const Arguments& arguments, Heap& heap) {
   const BoundArguments bound("tojson", arguments,
                              {"ensure_ascii", "indent", "separators", "sort_keys"});
-  JsonStyle style;
+  JsonLayout style;
   style.ensure_ascii = bound.flag_or(0, false);
   style.sort_keys = bound.flag_or(3, false);
   if (bound.has(1) && !bound[1].is_none()) {

@@ -152,7 +152,7 @@ std::string json_escape(const Character& character, bool ensure_ascii) {
 
 class JsonWriter {
  public:
-  JsonWriter(const JsonStyle& style, Heap& heap) : style_(style), heap_(heap), out_(heap) {}
+  JsonWriter(const JsonLayout& style, Heap& heap) : style_(style), heap_(heap), out_(heap) {}
 
   Value write(const Value& value) {
     append(value);
@@ -256,7 +256,7 @@ class JsonWriter {
     });
   }
 
-  const JsonStyle& style_;
+  const JsonLayout& style_;
   Heap& heap_;
   std::size_t nesting_ = 0;
   TextBuilder out_;
@@ -303,7 +303,7 @@ Value shown(const Value& value, Heap& heap) {
   return std::move(out).value();
 }
 
-Value as_json(const Value& value, const JsonStyle& style, Heap& heap) {
+Value as_json(const Value& value, const JsonLayout& style, Heap& heap) {
   return JsonWriter(style, heap).write(value);
 }
 

@@ -16,7 +16,7 @@ void append_shown(const Value& value, TextBuilder& out);
 // Returns a text as it is, other values as append_shown prints them.
 Value shown(const Value& value, Heap& heap);
 
-struct JsonStyle {
+struct JsonLayout {
   bool ensure_ascii = false;
   bool sort_keys = false;
   bool has_indent = false;
@@ -25,7 +25,7 @@ struct JsonStyle {
   std::string_view key_separator = ": ";
 };
 
-Value as_json(const Value& value, const JsonStyle& style, Heap& heap);
+Value as_json(const Value& value, const JsonLayout& style, Heap& heap);
 
 // Returns Python's repr of a float: "1.0", "0.1", "1e+16", "nan".
 std::string python_float(double value);

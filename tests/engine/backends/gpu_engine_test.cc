@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/backends/gpu_engine_fixture.h"
+#include "engine/list_constraint.h"
 #include "kernels/cuda/open_gpu.h"
 
 namespace pagoda::gpu_test {
@@ -15,12 +16,14 @@ using engine::Request;
 using engine::TestSink;
 using kv::memory::Element;
 
-// Greedy and drawn, with and without log-probabilities, forked and penalised: every way a token is
-// chosen.
+// Greedy and drawn, with and without log-probabilities, forked, penalised and under a grammar:
+// every way a token is chosen.
 std::vector<Request> requests_of(const model::Config& config, std::size_t count) {
+  const auto constraint = engine::list_constraint(config);
   std::vector<Request> requests;
   for (std::size_t i = 0; i < count; ++i) {
     Request request;
+    if (i % 5 == 3) request.constraint = constraint;
     request.prompt = model::random_tokens(config, 5 + i * 61 % 400, 7 + i % 3);
     request.end.max_tokens = 20 + static_cast<std::uint32_t>(i % 5);
     request.sampling.seed = i;

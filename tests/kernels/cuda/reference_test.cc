@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "kernels/select.h"
 #include "model/random_matrix.h"
 
 namespace pagoda::kernels::cuda::reference {
@@ -89,6 +90,55 @@ TEST(Reference, AttentionIsASoftmaxOverTheVisibleKeys) {
         keys.data(), values.data());
     for (std::size_t d = 0; d < dim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 0x1p-8) << d;
   }
+}
+
+// A sink is a score of its own without a value: the softmax with one key more.
+TEST(Reference, ASinkTakesItsShareOfTheWeights) {
+  const Scene scene;
+  for (const float sink : {-4.0f, 0.5f, 9.0f}) {
+    const std::vector<float> got = reference::attention(
+        {.q = scene.q.data(), .dim = kDim, .scale = 0.3f, .position = kKeys - 1, .sink = sink},
+        scene.keys.data(), scene.values.data());
+    double sum = std::exp(double{sink});
+    std::vector<double> expected(kDim);
+    for (std::size_t key = 0; key < kKeys; ++key) {
+      double score = 0;
+      for (std::size_t d = 0; d < kDim; ++d) {
+        score += double{scene.q[d]} * double{scene.keys[key * kDim + d]};
+      }
+      const double weight = std::exp(0.3 * score);
+      sum += weight;
+      for (std::size_t d = 0; d < kDim; ++d) {
+        expected[d] += weight * double{scene.values[key * kDim + d]};
+      }
+    }
+    for (std::size_t d = 0; d < kDim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 2e-3) << sink;
+  }
+}
+
+// The gates and the cap of the GPU are those of CPUs but for the exponential's rounding.
+TEST(Reference, GatesAndCapsAreThoseOfCpus) {
+  const KernelSet& cpu = ref_set();
+  for (const float up : {-9.0f, -0.5f, 0.0f, 3.0f, 8.0f}) {
+    for (float gate = -20.0f; gate <= 20.0f; gate += 0.37f) {
+      const auto of_cpu = [&](auto function) {
+        float value = gate;
+        function(&value, &up, 1);
+        return value;
+      };
+      const float bound = 1e-5f * (1.0f + std::abs(gate * up));
+      ASSERT_NEAR(swiglu(gate, up), of_cpu(cpu.swiglu), bound) << gate << ", " << up;
+      ASSERT_NEAR(geglu(gate, up), of_cpu(cpu.geglu), bound) << gate << ", " << up;
+      ASSERT_NEAR(clamped_swiglu(gate, up), of_cpu(cpu.clamped_swiglu), bound)
+          << gate << ", " << up;
+      ASSERT_NEAR(soft_cap(gate, 0.7f, 5.0f), 5.0 * std::tanh(0.7 * double{gate} / 5.0), 1e-5);
+    }
+  }
+  EXPECT_EQ(soft_cap(3e38f, 1.0f, 50.0f), 50.0f);
+  EXPECT_EQ(soft_cap(-3e38f, 1.0f, 50.0f), -50.0f);
+  EXPECT_TRUE(std::isnan(soft_cap(NAN, 1.0f, 50.0f)));
+  EXPECT_TRUE(std::isnan(clamped_swiglu(NAN, 1.0f)));
+  EXPECT_TRUE(std::isnan(clamped_swiglu(1.0f, NAN)));
 }
 
 }  // namespace

@@ -5,9 +5,11 @@ import json
 import os
 import sys
 import tempfile
+import typing
 import unittest
 
 import anthropic
+import pydantic
 
 import served
 
@@ -50,6 +52,22 @@ class Tools(unittest.TestCase):
         self.assertEqual((call.type, call.name), ("tool_use", "get_weather"))
         self.assertEqual(call.input, {"city": "Rome"})
         return call
+
+    def test_a_tool_that_must_be_used_is_used(self):
+        for choice in ({"type": "any"}, {"type": "tool", "name": "get_weather"}):
+            reply = self.client.messages.create(**self.body([USER], tool_choice=choice))
+            self.assertEqual(reply.stop_reason, "tool_use")
+            thinking, call = reply.content
+            self.assertEqual(thinking.thinking, "I look it up.")
+            self.assertEqual((call.name, call.input), ("get_weather", {"city": "Rome"}))
+
+    def test_an_answer_obeys_its_schema(self):
+        class Weather(pydantic.BaseModel):
+            warm: bool
+            sky: typing.Literal["grey", "blue"]
+
+        reply = self.client.messages.parse(**self.body([USER], tools=[]), output_format=Weather)
+        self.assertIn(reply.parsed_output.sky, ["grey", "blue"])
 
     def test_a_loop_of_three_calls_finds_all_it_wrote_in_the_cache(self):
         messages = [USER]

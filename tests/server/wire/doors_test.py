@@ -65,6 +65,7 @@ class Files(Doors):
             served.wait_until(lambda: server.stderr().count("the old keys stay") == count)
             status = server.post("/v1/completions", BODY, bearer("anna-key"))[0]
             self.assertEqual(status, 200, name)
+            self.assertEqual(server.get("/v1/models", bearer("nobody"))[0], 401, name)
         self.replace_keys(lambda path: self.folder.write("keys", "tenant b\nkey bert-key b\n"))
         server.signal(signal.SIGHUP)
         served.wait_until(lambda: server.get("/v1/models", bearer("bert-key"))[0] == 200)

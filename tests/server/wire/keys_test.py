@@ -138,6 +138,7 @@ class Keys(unittest.TestCase):
         served.wait_until(lambda: "the old keys stay" in server.stderr())
         self.assertIn("keys:1:", server.stderr())
         self.assertEqual(status("bert-key"), 200)
+        self.assertEqual(status("anna-key"), 401, "a bad file opens no door")
 
     def test_signals_under_load_disturb_nobody(self):
         server = self.start(*self.folder.key_flags(), "-t", "1")

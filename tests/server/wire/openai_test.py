@@ -1,6 +1,7 @@
 """The openai package against the server: sync, async, streams, errors, cancellation."""
 
 import asyncio
+import json
 import sys
 import unittest
 
@@ -95,11 +96,25 @@ class OpenAiClient(unittest.TestCase):
             self.chat(temperature=-1)
         self.assertEqual(caught.exception.param, "temperature")
         with self.assertRaises(openai.BadRequestError) as caught:
-            self.chat(response_format={"type": "json_object"})
-        self.assertEqual(caught.exception.param, "response_format.type")
+            self.chat(response_format={"type": "json_schema", "json_schema": {
+                "name": "x", "schema": {"type": "object", "not": {}}}})
+        self.assertEqual(caught.exception.param, "response_format.json_schema.schema")
+        self.assertIn("/not: this keyword is not supported", str(caught.exception))
         with self.assertRaises(openai.BadRequestError) as caught:
             self.complete(prompt=[5] * 600)
         self.assertEqual(caught.exception.code, "context_length_exceeded")
+
+    def test_an_answer_obeys_its_schema(self):
+        schema = {"type": "object", "properties": {
+            "name": {"type": "string", "maxLength": 8}, "kind": {"enum": ["cat", "dog"]}},
+            "required": ["name", "kind"], "additionalProperties": False}
+        asked = {"type": "json_schema", "json_schema": {"name": "pet", "schema": schema, "strict": True}}
+        reply = self.chat(response_format=asked, max_tokens=120)
+        value = json.loads(reply.choices[0].message.content)
+        self.assertEqual(sorted(value), ["kind", "name"])
+        self.assertIn(value["kind"], ["cat", "dog"])
+        chosen = self.complete(extra_body={"guided_choice": ["yes", "no"]})
+        self.assertIn(chosen.choices[0].text, ["yes", "no"])
 
     def test_leaving_a_stream_cancels_it(self):
         stream = self.complete(stream=True, max_tokens=450, n=32, temperature=1.0,

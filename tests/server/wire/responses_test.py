@@ -4,9 +4,11 @@ cancellation."""
 import json
 import os
 import sys
+import typing
 import unittest
 
 import openai
+import pydantic
 
 import served
 
@@ -92,6 +94,25 @@ class Responses(unittest.TestCase):
         self.assertEqual(reply.incomplete_details.reason, "max_output_tokens")
         self.assertEqual(reply.usage.output_tokens, 4)
 
+    def test_a_tool_that_must_be_called_is_called(self):
+        for choice in ("required", {"type": "function", "name": "get_weather"},
+                       {"type": "allowed_tools", "mode": "required",
+                        "tools": [{"type": "function", "name": "get_weather"}]}):
+            reply = self.client.responses.create(**self.body([USER], tool_choice=choice))
+            reasoning, call = reply.output
+            self.assertEqual(reasoning.content[0].text, "I look it up.")
+            self.assertEqual((call.name, json.loads(call.arguments)),
+                             ("get_weather", {"city": "Rome"}))
+
+    def test_an_answer_obeys_its_schema(self):
+        class Weather(pydantic.BaseModel):
+            warm: bool
+            sky: typing.Literal["grey", "blue"]
+
+        reply = self.client.responses.parse(
+            model="scripted_calls", input=[USER], temperature=0, text_format=Weather)
+        self.assertIn(reply.output_parsed.sky, ["grey", "blue"])
+
     def test_errors_are_those_the_client_knows(self):
         image = {"type": "input_image", "image_url": "data:", "detail": "auto"}
         cases = [
@@ -99,7 +120,7 @@ class Responses(unittest.TestCase):
             ({"input": [{"type": "function_call_output", "call_id": "x", "output": "1"}]},
              "input[0].call_id"),
             ({"previous_response_id": "resp_1"}, "previous_response_id"),
-            ({"tool_choice": "required"}, "tool_choice"),
+            ({"tool_choice": "always"}, "tool_choice"),
             ({"text": {"format": {"type": "yaml"}}}, "text.format.type"),
         ]
         for change, path in cases:

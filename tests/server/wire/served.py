@@ -136,6 +136,14 @@ class Served:
         with open(f"/proc/{self.process.pid}/statm") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def seconds_without_a_core(self):
+        """How long its threads could have run and others had the cores: the most of any thread."""
+        waits = []
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{thread}/schedstat") as schedstat:
+                waits.append(int(schedstat.read().split()[1]) / 1e9)
+        return max(waits)
+
     def is_at_rest(self):
         """Nothing runs or waits, and every block is free or reusable."""
         now = self.snapshot()["now"]

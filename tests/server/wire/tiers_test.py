@@ -63,8 +63,8 @@ class Tiers(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def serve(self, *flags, **options):
-        return served.Served(served.STORIES, *flags, **options)
+    def serve(self, *flags, model=served.STORIES, **options):
+        return served.Served(model, *flags, **options)
 
     def disk(self, *flags, **options):
         return self.serve("--kv-disk", self.path("kv"), "--kv-disk-size", "200MB",
@@ -354,11 +354,27 @@ class Redis(Tiers):
         self.redis = RedisProcess()
         self.addCleanup(self.redis.stop)
 
-    def remote(self, *flags):
+    def remote(self, *flags, **options):
         server = self.serve("--kv-disk", "off", "--kv-remote", self.redis.url,
-                            "--kv-load", "always", *flags)
+                            "--kv-load", "always", *flags, **options)
         served.wait_until(lambda: server.get("/server_info")[1]["tiers"][0]["on"])
         return server
+
+    def test_rows_turned_by_other_factors_are_not_shared(self):
+        """longrope has two tables of factors; the served context chooses, up to 32 tokens the short."""
+        model = os.path.join(served.SOURCE, "tests", "data", "models", "arch_phi3_longrope.gguf")
+        prompt = [token % 50 + 3 for token in PROMPT[:24]]
+        answers = {}
+        for context, hit in ((32, 0), (64, 0), (32, BLOCK), (48, BLOCK), (64, BLOCK)):
+            with self.remote("--max-model-len", str(context), model=model) as server:
+                answer, details = ask(server, prompt, max_tokens=4)
+                self.assertEqual(details["cached_tokens"], hit, context)
+                table = "short" if context == 32 else "long"
+                self.assertEqual(answers.setdefault(table, answer), answer)
+                # Nothing is written before the file's fingerprint is known.
+                served.wait_until(lambda: ask(server, prompt, max_tokens=4) and hit > 0 or
+                                  server.get("/server_info")[1]["tiers"][0]["pages_written"] > 0)
+        self.assertNotEqual(answers["short"], answers["long"])
 
     def test_two_servers_give_each_other_hits(self):
         with self.remote() as first, self.remote() as second:

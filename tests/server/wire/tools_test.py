@@ -5,9 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import typing
 import unittest
 
 import openai
+import pydantic
 
 import served
 
@@ -100,6 +102,51 @@ class ToolCalls(unittest.TestCase):
         self.assertEqual(why["reason"], "differs")
         self.assertEqual(why["stored"]["text"], "<think>\n")
         self.assertIn("lacks the reasoning that the model wrote", why["advice"])
+
+    def test_a_tool_that_must_be_called_is_called_behind_the_reasoning(self):
+        ping = {"type": "function", "function": {"name": "ping", "parameters": {
+            "type": "object", "properties": {"times": {"enum": [1, 2]}}, "required": ["times"]}}}
+        named = {"type": "function", "function": {"name": "ping"}}
+        allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
+        for choice, name in (("required", "get_weather"), (named, "ping"), (allowed, "ping")):
+            reply = self.chat([USER], tools=TOOLS + [ping], tool_choice=choice,
+                              parallel_tool_calls=False)
+            self.assertEqual(reply.choices[0].finish_reason, "tool_calls")
+            message = reply.choices[0].message
+            self.assertIsNone(message.content)
+            self.assertEqual(message.reasoning_content, "I look it up.")
+            self.assertEqual([call.function.name for call in message.tool_calls], [name])
+            arguments = json.loads(message.tool_calls[0].function.arguments)
+            if name == "ping":
+                self.assertIn(arguments["times"], [1, 2])
+            else:
+                self.assertEqual(arguments, {"city": "Rome"})
+
+    def test_a_strict_tool_is_called_with_arguments_of_its_schema(self):
+        strict = json.loads(json.dumps(TOOLS))
+        strict[0]["function"]["strict"] = True
+        self.expect_call(self.chat([USER], tools=strict).choices[0].message)
+        strict[0]["function"]["parameters"]["properties"]["city"] = {"enum": ["Oslo", "Bern"]}
+        message = self.chat([USER], tools=strict).choices[0].message
+        self.assertEqual(message.content, "Let me ask.")
+        self.assertIn(json.loads(message.tool_calls[0].function.arguments)["city"],
+                      ["Oslo", "Bern"])
+
+    def test_an_answer_obeys_its_schema_behind_the_reasoning(self):
+        class Weather(pydantic.BaseModel):
+            warm: bool
+            sky: typing.Literal["grey", "blue"]
+
+        with self.client.chat.completions.stream(
+                model="scripted_calls", messages=[USER], temperature=0,
+                response_format=Weather) as stream:
+            streamed = stream.get_final_completion().choices[0].message
+        parsed = self.client.chat.completions.parse(
+            model="scripted_calls", messages=[USER], temperature=0, response_format=Weather)
+        message = parsed.choices[0].message
+        self.assertEqual(message.reasoning_content, "I look it up.")
+        self.assertIn(message.parsed.sky, ["grey", "blue"])
+        self.assertEqual(streamed.parsed, message.parsed)
 
     def test_no_calls_where_none_are_wanted(self):
         message = self.chat([USER], tool_choice="none").choices[0].message

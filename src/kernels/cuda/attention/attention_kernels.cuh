@@ -19,6 +19,8 @@ void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stre
 template <int kDim>
 cudaError_t prepare_paged_attention_wide_of();
 
+cudaError_t prepare_general_attention();
+
 // All of these, and the kernel that merges splits.
 cudaError_t prepare_attention();
 

@@ -197,22 +197,32 @@ __device__ __forceinline__ void store_wide_results(const PagedAttention& job, co
                                                    WideConsumer<kDim, kType>& consumer) {
   std::uint32_t* to[2];
   bool there[2];
+  float sink_top[2] = {kNothing, kNothing};  // of no sink: merging it changes nothing
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const QueryRow row = wide_row<kDim>(item, r);
     const std::uint32_t column = (item.kv_head * item.group + row.head) * kDim +
                                  consumer.values_offset / kBlockRowBytes + threadIdx.x % 4 * 2;
     there[r] = row.there;
+    if (job.sinks != nullptr && row.there) {
+      sink_top[r] = job.sinks[item.kv_head * item.group + row.head] * kLog2E;
+    }
     to[r] = reinterpret_cast<std::uint32_t*>(
         job.activations + activation_index(item.sequence.first_row + row.token, column, job.rows));
   }
   const std::size_t next_chunk = activation_values(job.rows, kChunkColumns) / 2;
   const float split_sum[2] = {consumer.softmax.quad_sum(0), consumer.softmax.quad_sum(1)};
-  const auto& sum = consumer.totals.sum;  // once the split is added
+  const auto& totals = consumer.totals;  // once the split is added
   const auto store = [&](int j, const float(&all)[4]) {
     const std::size_t at = j / 8 * next_chunk + j % 8 * 32;
-    if (there[0]) to[0][at] = pack_bf16(__fdiv_rn(all[0], sum[0]), __fdiv_rn(all[1], sum[0]));
-    if (there[1]) to[1][at] = pack_bf16(__fdiv_rn(all[2], sum[1]), __fdiv_rn(all[3], sum[1]));
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const MergeFactors by = merge_factors(totals.top[r], sink_top[r]);
+      const float sum = merged(by, totals.sum[r], 1.0f);
+      const float low = merged(by, all[2 * r], 0.0f);
+      const float high = merged(by, all[2 * r + 1], 0.0f);
+      if (there[r]) to[r][at] = pack_bf16(__fdiv_rn(low, sum), __fdiv_rn(high, sum));
+    }
   };
   consumer.totals.add(consumer.sums, consumer.softmax.top, split_sum, store);
 }

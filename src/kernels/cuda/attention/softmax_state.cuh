@@ -47,6 +47,13 @@ struct RowSums {
     sum = merged(by, sum, right.sum);
     top = by.top;
   }
+  // Merges the sink of a head, which comes last.
+  __device__ __forceinline__ void merge_sink(float logit) {
+    RowSums sink;
+    sink.sum = 1;
+    sink.top = logit * kLog2E;
+    merge(sink);
+  }
   // A partial result in memory is [dim] values, then the maximum and the sum of weights.
   __device__ __forceinline__ void store_partial(float* row, int dim, int dimension) const {
     *reinterpret_cast<float4*>(row + dimension) =
@@ -58,6 +65,29 @@ struct RowSums {
     *reinterpret_cast<uint2*>(to) =
         make_uint2(pack_bf16(__fdiv_rn(values[0], by), __fdiv_rn(values[1], by)),
                    pack_bf16(__fdiv_rn(values[2], by), __fdiv_rn(values[3], by)));
+  }
+};
+
+// Where the results of one query head of one row of the batch go. Heads stand side by side; the
+// columns of latents' heads, which another product takes apart, fill whole chunks.
+struct ResultRow {
+  const PagedAttention& job;
+  std::uint32_t row;
+  std::uint32_t head;
+
+  __device__ __forceinline__ ResultRow(const PagedAttention& job, std::uint32_t row,
+                                       std::uint32_t head)
+      : job(job), row(row), head(head) {}
+  __device__ __forceinline__ Bf16* at(std::uint32_t dimension) const {
+    const std::uint32_t column = head * attention_columns(job.pages.layout) + dimension;
+    return job.activations + activation_index(row, column, job.rows);
+  }
+  // The columns behind the head's last that have to be zeros.
+  __device__ __forceinline__ std::uint32_t padding() const {
+    const std::uint32_t each = attention_columns(job.pages.layout);
+    const std::uint32_t within = each - job.pages.layout.value_dim;
+    if (within > 0 || head + 1 < job.heads) return within;
+    return chunks_of(job.heads * each) * kChunkColumns - job.heads * each;
   }
 };
 

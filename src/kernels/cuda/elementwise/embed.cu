@@ -20,7 +20,7 @@ __global__ void embed(Embed job) {
   const Bf16* const from = job.table + std::size_t{token} * job.width;
   float* const to = job.residual + std::size_t{blockIdx.x} * job.width;
   for (std::uint32_t i = threadIdx.x; i < job.width; i += kThreads) {
-    to[i] = __uint_as_float(std::uint32_t{from[i]} << 16);
+    to[i] = __uint_as_float(std::uint32_t{from[i]} << 16) * job.scale;
   }
 }
 

@@ -46,7 +46,12 @@ __global__ void random_codes(RandomFill job, std::uint32_t code_bytes, float wid
     const std::uint32_t count = (bytes - code_bytes) / 2;
     for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
       const bool minimum = minima && i >= count / 2;
-      halves[i] = __float2half_rn(minimum ? -job.bound : job.bound / widest);
+      const float value = minimum ? -job.bound : job.bound / widest;
+      if (job.format == WeightFormat::kFp4) {
+        reinterpret_cast<Bf16*>(halves)[i] = bf16_bits(value);
+      } else {
+        halves[i] = __float2half_rn(value);
+      }
     }
   }
 }
@@ -66,6 +71,8 @@ void launch_random_fill(const RandomFill& job, StreamHandle stream) {
                                 job.seed, stream);
     case WeightFormat::kInt4:
       return launch_kernel(random_codes, dim3(2048), kThreads, 0, stream, job, 512u, 8.0f, false);
+    case WeightFormat::kFp4:
+      return launch_kernel(random_codes, dim3(2048), kThreads, 0, stream, job, 512u, 6.0f, false);
     case WeightFormat::kInt4Min:
       return launch_kernel(random_codes, dim3(2048), kThreads, 0, stream, job, 512u, 7.5f, true);
     case WeightFormat::kInt8:

@@ -1,3 +1,4 @@
+#include "kernels/cuda/elementwise/row_factor.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/ptx.cuh"
@@ -5,18 +6,7 @@
 namespace pagoda::kernels::cuda {
 namespace {
 
-constexpr std::uint32_t kThreads = 256;
-
-// The sum of all threads' values, in the order that ops.h states.
-__device__ float block_sum(float value) {
-  __shared__ float warps[kThreads / 32];
-  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
-  __syncthreads();
-  float sum = warps[0];
-  for (std::uint32_t w = 1; w < kThreads / 32; ++w) sum += warps[w];
-  return sum;
-}
+constexpr std::uint32_t kThreads = kNormThreads;
 
 // Columns of a row that a thread keeps in registers. They are read once, and their weights before
 // pdl_wait().
@@ -28,7 +18,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm(RmsNorm job) {
 #pragma unroll
   for (std::uint32_t i = 0; i < kKept; ++i) {
     const std::uint32_t column = threadIdx.x + i * kThreads;
-    weight[i] = column < job.width ? job.weight[column] : 0.0f;
+    weight[i] = column < job.width && job.weight != nullptr ? job.weight[column] : 1.0f;
   }
   pdl_wait();
   const std::uint32_t row = blockIdx.x;
@@ -46,8 +36,8 @@ __global__ void __launch_bounds__(kThreads) rms_norm(RmsNorm job) {
   for (std::uint32_t i = kKept * kThreads + threadIdx.x; i < job.width; i += kThreads) {
     squares = __fmaf_rn(x[i], x[i], squares);
   }
-  const float mean = __fdiv_rn(block_sum(squares), static_cast<float>(job.width));
-  const float factor = __fdiv_rn(1.0f, __fsqrt_rn(mean + job.epsilon));
+  const float of_norm = row_factor(squares, job.width, job.epsilon);
+  const float factor = job.weight != nullptr ? of_norm : 1.0f;
   const auto store = [&](std::uint32_t column, float value, float by) {
     job.activations[activation_index(row, column, job.rows)] = bf16_bits(value * factor * by);
   };
@@ -57,7 +47,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm(RmsNorm job) {
     if (column < job.width) store(column, kept[i], weight[i]);
   }
   for (std::uint32_t i = kKept * kThreads + threadIdx.x; i < job.width; i += kThreads) {
-    store(i, x[i], job.weight[i]);
+    store(i, x[i], job.weight != nullptr ? job.weight[i] : 1.0f);
   }
   const std::uint32_t padding = job.width + threadIdx.x;
   if (padding < chunks_of(job.width) * kChunkColumns) {

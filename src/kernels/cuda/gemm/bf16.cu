@@ -46,9 +46,20 @@ void bf16_gemm(const Gemm& job, StreamHandle stream) {
   launch_bf16_gemm<128, 4, 1>(job, stream);
 }
 
+void grouped_bf16_gemm(const GroupedGemm& job, StreamHandle stream) {
+  if (job.gemm.rows <= 8) return launch_grouped_bf16_gemm<8, 4, 2>(job, stream);
+  if (job.gemm.rows <= 16) return launch_grouped_bf16_gemm<16, 4, 2>(job, stream);
+  launch_grouped_bf16_gemm<64, 8, 1>(job, stream);
+}
+
 template <int kTokens, int kTiles, int kChunks>
 cudaError_t prepare_bf16_gemm_shape() {
   return allow_dynamic_smem(bf16_gemm_kernel<kTokens, kTiles, kChunks>,
+                            Bf16GemmShape<kTokens, kTiles, kChunks>::kSharedBytes);
+}
+template <int kTokens, int kTiles, int kChunks>
+cudaError_t prepare_grouped_shape() {
+  return allow_dynamic_smem(grouped_bf16_gemm_kernel<kTokens, kTiles, kChunks>,
                             Bf16GemmShape<kTokens, kTiles, kChunks>::kSharedBytes);
 }
 
@@ -58,7 +69,9 @@ cudaError_t prepare_bf16_gemm() {
         prepare_bf16_gemm_shape<16, 2, 4>(), prepare_bf16_gemm_shape<16, 4, 2>(),
         prepare_bf16_gemm_shape<64, 2, 2>(), prepare_bf16_gemm_shape<64, 4, 1>(),
         prepare_bf16_gemm_shape<64, 8, 1>(), prepare_bf16_gemm_shape<128, 4, 1>(),
-        prepare_bf16_gemm_shape<128, 8, 1>(), prepare_bf16_gemm_shape<128, 16, 1>()}) {
+        prepare_bf16_gemm_shape<128, 8, 1>(), prepare_bf16_gemm_shape<128, 16, 1>(),
+        prepare_grouped_shape<8, 4, 2>(), prepare_grouped_shape<16, 4, 2>(),
+        prepare_grouped_shape<64, 8, 1>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.cuh"
+#include "kernels/cuda/gemm/group_job.cuh"
 #include "kernels/cuda/gemm/tile_scheduler.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
@@ -184,11 +185,10 @@ __device__ __forceinline__ void multiply_round(const SmemRing& ring, std::uint32
   if (threadIdx.x % 128 == 0) mbarrier_arrive(&ring.empty[before]);
 }
 
+// The tiles of one block among those that share a product.
 template <int kTokens, int kTiles, int kChunks>
-__global__ void __launch_bounds__(Bf16GemmShape<kTokens, kTiles, kChunks>::kThreads, 1)
-    bf16_gemm_kernel(Gemm job) {
+__device__ __forceinline__ void multiply_tiles(const Gemm& job, std::byte* raw) {
   using Shape = Bf16GemmShape<kTokens, kTiles, kChunks>;
-  extern __shared__ std::byte raw[];
   std::byte* const stages = raw + (1024 - smem_address(raw) % 1024) % 1024;
   auto* const full = reinterpret_cast<std::uint64_t*>(stages + Shape::kStages * Shape::kStageBytes +
                                                       Shape::kReadOn);
@@ -226,10 +226,35 @@ __global__ void __launch_bounds__(Bf16GemmShape<kTokens, kTiles, kChunks>::kThre
 }
 
 template <int kTokens, int kTiles, int kChunks>
+__global__ void __launch_bounds__(Bf16GemmShape<kTokens, kTiles, kChunks>::kThreads, 1)
+    bf16_gemm_kernel(Gemm job) {
+  extern __shared__ std::byte raw[];
+  multiply_tiles<kTokens, kTiles, kChunks>(job, raw);
+}
+
+// Block (x, y) takes tiles of group y.
+template <int kTokens, int kTiles, int kChunks>
+__global__ void __launch_bounds__(Bf16GemmShape<kTokens, kTiles, kChunks>::kThreads, 1)
+    grouped_bf16_gemm_kernel(const __grid_constant__ GroupedGemm all) {
+  extern __shared__ std::byte raw[];
+  pdl_wait();
+  const Gemm job = gemm_of_group(all, blockIdx.y);
+  if (job.rows == 0) return;
+  multiply_tiles<kTokens, kTiles, kChunks>(job, raw);
+}
+
+template <int kTokens, int kTiles, int kChunks>
 void launch_bf16_gemm(const Gemm& job, cudaStream_t stream) {
   using Shape = Bf16GemmShape<kTokens, kTiles, kChunks>;
   launch_kernel(bf16_gemm_kernel<kTokens, kTiles, kChunks>, dim3(kSmCount), Shape::kThreads,
                 Shape::kSharedBytes, stream, job);
+}
+
+template <int kTokens, int kTiles, int kChunks>
+void launch_grouped_bf16_gemm(const GroupedGemm& job, cudaStream_t stream) {
+  using Shape = Bf16GemmShape<kTokens, kTiles, kChunks>;
+  launch_kernel(grouped_bf16_gemm_kernel<kTokens, kTiles, kChunks>, grouped_grid(job),
+                Shape::kThreads, Shape::kSharedBytes, stream, job);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -1,15 +1,21 @@
 // The epilogue of a 16 x 8 fragment of a GEMM: rows of weights by rows of the batch.
 #pragma once
 
+#include "kernels/cuda/gates.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/ptx/device_math.cuh"
 #include "kernels/cuda/ptx/ptx.cuh"
 
 namespace pagoda::kernels::cuda {
 
-__device__ __forceinline__ float swiglu(float gate, float up) {
-  constexpr float kLog2E = 1.44269504088896341f;
-  const float grown = 1.0f + ex2_approx(-gate * kLog2E);
-  return __fdiv_rn(gate, grown) * up;
+// Joins the gate and the up of two weight rows, eight apart, after their biases.
+__device__ __forceinline__ float joined(const Gemm& job, std::uint32_t output, float gate,
+                                        float up) {
+  if (job.bias != nullptr) {
+    gate += job.bias[output];
+    up += job.bias[output + 8];
+  }
+  return gate_of<DeviceMath>(job.epilogue, gate, up);
 }
 
 // The coordinates of a thread's fragment: value i + 2 * half belongs to batch row i and to weight
@@ -67,15 +73,15 @@ __device__ __forceinline__ void store_fragment(const Gemm& job, std::uint32_t ti
   }
 }
 
-__device__ __forceinline__ void swiglu_fragment(const Gemm& job, std::uint32_t tile,
-                                                std::uint32_t batch_tile, const float (&c)[4]) {
+__device__ __forceinline__ void gate_fragment(const Gemm& job, std::uint32_t tile,
+                                              std::uint32_t batch_tile, const float (&c)[4]) {
   const FragmentCoord place(tile, batch_tile);
   const std::uint32_t column = tile * 8 + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (!place.there(job, i)) continue;
     job.activations[activation_index(place.row + i, column, job.rows)] =
-        bf16_bits(swiglu(c[i], c[i + 2]));
+        bf16_bits(joined(job, place.output, c[i], c[i + 2]));
   }
 }
 
@@ -92,8 +98,8 @@ __device__ __forceinline__ void run_epilogue(const Gemm& job, std::uint32_t tile
   }
 #pragma unroll
   for (int n = 0; n < kCount; ++n) {
-    if (job.epilogue == Epilogue::kSwiGlu) {
-      swiglu_fragment(job, tile, batch_tile + n, c[n]);
+    if (is_gate(job.epilogue)) {
+      gate_fragment(job, tile, batch_tile + n, c[n]);
     } else {
       store_fragment(job, tile, batch_tile + n, c[n]);
     }
@@ -104,19 +110,21 @@ __device__ __forceinline__ void run_epilogue(const Gemm& job, std::uint32_t tile
 // row tiles [tile, tile + tiles). Fragment n holds rows g and g + 8 of the batch, weight rows 8n +
 // 2t and 8n + 2t + 1.
 template <int kFragments>
-__device__ __forceinline__ void swiglu_rows(const Gemm& job, std::uint32_t row, std::uint32_t tile,
-                                            std::uint32_t tiles, const float (&c)[kFragments][4]) {
+__device__ __forceinline__ void gate_rows(const Gemm& job, std::uint32_t row, std::uint32_t tile,
+                                          std::uint32_t tiles, const float (&c)[kFragments][4]) {
 #pragma unroll
   for (std::uint32_t i = 0; i < kFragments / 2; ++i) {
     if (i >= tiles) break;
     const std::uint32_t column = (tile + i) * 8 + threadIdx.x % 4 * 2;
     if (2 * column >= job.weight.rows) break;
+    const std::uint32_t output = (tile + i) * kTileRows + threadIdx.x % 4 * 2;  // of the gate
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::uint32_t at = row + threadIdx.x % 32 / 4 + 8 * half;
       if (at >= job.rows) continue;
-      const float low = swiglu(c[2 * i][2 * half], c[2 * i + 1][2 * half]);
-      const float high = swiglu(c[2 * i][2 * half + 1], c[2 * i + 1][2 * half + 1]);
+      const float low = joined(job, output, c[2 * i][2 * half], c[2 * i + 1][2 * half]);
+      const float high =
+          joined(job, output + 1, c[2 * i][2 * half + 1], c[2 * i + 1][2 * half + 1]);
       Bf16* const to = &job.activations[activation_index(at, column, job.rows)];
       *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(low, high);
     }
@@ -187,8 +195,8 @@ template <int kFragments>
 __device__ __forceinline__ void run_epilogue_rows(const Gemm& job, std::uint32_t row,
                                                   std::uint32_t tile, std::uint32_t tiles,
                                                   const float (&c)[kFragments][4]) {
-  if (job.epilogue == Epilogue::kSwiGlu) {
-    swiglu_rows(job, row, tile, tiles, c);
+  if (is_gate(job.epilogue)) {
+    gate_rows(job, row, tile, tiles, c);
   } else {
     store_rows(job, row, tile, tiles, c);
   }

@@ -1,11 +1,13 @@
 #include "kernels/cuda/gemm/packed_matrix.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "base/half.h"
 #include "kernels/ref/dequantise.h"
+#include "kernels/ref/dequantise_blocks.h"
 #include "kernels/ref/quant_block.h"
 
 namespace pagoda::kernels::cuda {
@@ -62,13 +64,24 @@ void pack_floats(const SourceRow (&rows)[kTileRows], std::size_t columns, std::b
   }
 }
 
+// The e2m1 code of half of `doubled`.
+unsigned fp4_code(int doubled) {
+  const unsigned sign = doubled < 0 ? 8 : 0;
+  for (unsigned code = 0; code < 8; ++code) {
+    if (static_cast<int>(ref::kFp4Doubled[code]) == std::abs(doubled)) return sign | code;
+  }
+  return 0;
+}
+
 // Packs 32 columns of one row, from `column` on: half a chunk, one group or two.
 void put_group(WeightFormat format, std::byte* chunk, std::uint32_t row, std::uint32_t column,
                const ref::QuantBlock& group, int lowest) {
-  const bool nibbles = format == WeightFormat::kInt4 || format == WeightFormat::kInt4Min;
+  const bool nibbles = has_nibbles(format);
   const std::uint32_t first = column % kChunkColumns;
   for (std::uint32_t i = 0; i < 32; ++i) {
-    if (nibbles) {
+    if (format == WeightFormat::kFp4) {
+      put_code4(chunk, row, first + i, fp4_code(group.codes[i] + lowest));
+    } else if (nibbles) {
       put_code4(chunk, row, first + i, group.codes[i]);
     } else {
       put_code8(chunk, row, first + i, group.codes[i] + lowest);
@@ -78,7 +91,9 @@ void put_group(WeightFormat format, std::byte* chunk, std::uint32_t row, std::ui
   std::byte* const scales = chunk + (nibbles ? 512 : 1024);
   for (std::uint32_t i = 0; i < groups_each_32; ++i) {
     const std::uint32_t at = scale_index(format, row, first / 32 * groups_each_32 + i);
-    put_half(scales + at * 2, fp16_from_float(group.scales[i]));
+    // Twice: codes of MXFP4 are those of doubled values.
+    put_half(scales + at * 2, format == WeightFormat::kFp4 ? bf16_from_float(2 * group.scales[i])
+                                                           : fp16_from_float(group.scales[i]));
     if (format == WeightFormat::kInt4Min) {
       put_half(scales + (2 * kTileRows + at) * 2, fp16_from_float(group.minima[i]));
     }
@@ -112,6 +127,8 @@ WeightFormat weight_format_of(TensorType type) {
       return WeightFormat::kInt8;
     case TensorType::kQ6_K:
       return WeightFormat::kInt8Group16;
+    case TensorType::kMXFP4:
+      return WeightFormat::kFp4;
     default:
       return WeightFormat::kBf16;
   }

@@ -18,14 +18,15 @@
 //   kInt4Min         scale * q + minimum       the same                            2       640
 //   kInt8            scale * q                 2 x 16 bytes, of steps 0-1 and 2-3  2       1088
 //   kInt8Group16     scale * q                 the same                            4       1152
+//   kFp4             scale * e2m1(q)           as kInt4; scales are bf16           2       576
 //
 // Of the eight four-bit codes of a step, value 2i stands in bits 4i to 4i + 3 and value 2i + 1 in
 // bits 16 + 4i to 16 + 4i + 3. Codes of eight bits are signed, a step's eight values in order.
 //
 // Which file types become which format: F32, F16 and BF16 are rounded to kBf16; Q4_0 is kInt4; Q4_1
-// and Q4_K are kInt4Min; Q8_0 is kInt8; Q6_K is kInt8Group16. Scales and minima that a file
-// keeps as a product of two numbers (Q4_K, Q6_K) are rounded to fp16. Everything else a file may
-// hold is unpacked and rounded to kBf16.
+// and Q4_K are kInt4Min; Q8_0 is kInt8; Q6_K is kInt8Group16; MXFP4 is kFp4. Scales and minima that
+// a file keeps as a product of two numbers (Q4_K, Q6_K) are rounded to fp16. Everything else a file
+// may hold is unpacked and rounded to kBf16.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,13 @@
 
 namespace pagoda::kernels::cuda {
 
-enum class WeightFormat : std::uint8_t { kBf16, kInt4, kInt4Min, kInt8, kInt8Group16 };
+enum class WeightFormat : std::uint8_t { kBf16, kInt4, kInt4Min, kInt8, kInt8Group16, kFp4 };
+
+// Whether a code has four bits.
+constexpr bool has_nibbles(WeightFormat format) {
+  return format == WeightFormat::kInt4 || format == WeightFormat::kInt4Min ||
+         format == WeightFormat::kFp4;
+}
 
 inline constexpr std::uint32_t kTileRows = 16;
 inline constexpr std::uint32_t kChunkColumns = 64;
@@ -47,6 +54,7 @@ constexpr std::uint32_t chunk_bytes(WeightFormat format) {
     case WeightFormat::kBf16:
       return 2048;
     case WeightFormat::kInt4:
+    case WeightFormat::kFp4:
       return 576;
     case WeightFormat::kInt4Min:
       return 640;

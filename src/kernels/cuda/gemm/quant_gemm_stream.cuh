@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.cuh"
+#include "kernels/cuda/gemm/group_job.cuh"
 #include "kernels/cuda/gemm/quantised_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 
@@ -183,8 +184,8 @@ __device__ __forceinline__ void add_chunk(float (&sum)[2][kTiles][4], const std:
     }
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
-      add_scaled(sum[tile], u[tile], weights[tile].scales[group]);
-      if constexpr (Weights::kHasMinima) add_scaled(sum[tile], ones, weights[tile].minima[group]);
+      add_scaled(sum[tile], u[tile], weights[tile].scale(group));
+      if constexpr (Weights::kHasMinima) add_scaled(sum[tile], ones, weights[tile].minimum(group));
     }
   }
 }
@@ -220,17 +221,15 @@ __device__ __forceinline__ void add_parts(const Gemm& job, std::uint32_t tile, b
   __syncthreads();
 }
 
+// The row tiles of one block among those that share a product.
 template <WeightFormat kFormat, int kBatch>
-__global__ void __launch_bounds__(QuantStreamShape<kFormat, kBatch>::kThreads, 1)
-    quant_gemm_stream(Gemm job) {
+__device__ __forceinline__ void stream_row_tiles(const Gemm& job, std::byte* shared) {
   using Shape = QuantStreamShape<kFormat, kBatch>;
-  extern __shared__ __align__(128) std::byte shared[];
   auto* const exchange = reinterpret_cast<float4*>(shared + Shape::kWarps * Shape::kRingBytes);
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint64_t tiles = row_tiles(job.weight.rows);
   const auto first = static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x);
   const auto count = static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x) - first;
-  pdl_trigger();
   WeightRing<kFormat, kBatch> ring(job, shared + warp * Shape::kRingBytes, warp, first, count);
   ring.begin();
   for (std::uint32_t tile = 0; tile < count; tile += 2) {
@@ -244,10 +243,37 @@ __global__ void __launch_bounds__(QuantStreamShape<kFormat, kBatch>::kThreads, 1
 }
 
 template <WeightFormat kFormat, int kBatch>
+__global__ void __launch_bounds__(QuantStreamShape<kFormat, kBatch>::kThreads, 1)
+    quant_gemm_stream(Gemm job) {
+  extern __shared__ __align__(128) std::byte shared[];
+  pdl_trigger();
+  stream_row_tiles<kFormat, kBatch>(job, shared);
+}
+
+// Block (x, y) takes row tiles of group y.
+template <WeightFormat kFormat, int kBatch>
+__global__ void __launch_bounds__(QuantStreamShape<kFormat, kBatch>::kThreads, 1)
+    grouped_gemm_stream(const __grid_constant__ GroupedGemm all) {
+  extern __shared__ __align__(128) std::byte shared[];
+  pdl_trigger();
+  pdl_wait();
+  const Gemm job = gemm_of_group(all, blockIdx.y);
+  if (job.rows == 0 || job.rows > kBatch) return;  // larger ones are another launch's
+  stream_row_tiles<kFormat, kBatch>(job, shared);
+}
+
+template <WeightFormat kFormat, int kBatch>
 void launch_quant_gemm_stream(const Gemm& job, cudaStream_t stream) {
   using Shape = QuantStreamShape<kFormat, kBatch>;
   launch_kernel(quant_gemm_stream<kFormat, kBatch>, dim3(min(kSmCount, row_tiles(job.weight.rows))),
                 Shape::kThreads, Shape::kSharedBytes, stream, job);
+}
+
+template <WeightFormat kFormat, int kBatch>
+void launch_grouped_gemm_stream(const GroupedGemm& job, cudaStream_t stream) {
+  using Shape = QuantStreamShape<kFormat, kBatch>;
+  launch_kernel(grouped_gemm_stream<kFormat, kBatch>, grouped_grid(job), Shape::kThreads,
+                Shape::kSharedBytes, stream, job);
 }
 
 }  // namespace pagoda::kernels::cuda

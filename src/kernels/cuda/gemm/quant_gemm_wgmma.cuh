@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/epilogue.cuh"
+#include "kernels/cuda/gemm/group_job.cuh"
 #include "kernels/cuda/gemm/quantised_weights.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx/warp_specialization.cuh"
@@ -36,6 +37,15 @@ struct QuantWgmmaShape {
   static_assert(kStages >= 2 && kWays * (kTiles + kChunks) <= 32 && kSplitK % kWays == 0);
 };
 
+template <WeightFormat kFormat>
+using GroupedWgmmaShape = QuantWgmmaShape<kFormat, 1, 4, static_cast<int>(kLargeRows)>;
+
+// Which part of a product a block computes, in units of its shape.
+struct BlockTile {
+  std::uint32_t batch_tile;
+  std::uint32_t row_group;
+};
+
 // The chunks that a way takes.
 template <int kWays>
 struct WayChunks {
@@ -57,16 +67,17 @@ class QuantProducer {
   static constexpr std::uint32_t kCodePieces = kWays * Shape::kTiles;
 
  public:
-  __device__ __forceinline__ QuantProducer(const Gemm& job, std::byte* stages)
+  __device__ __forceinline__ QuantProducer(const Gemm& job, const BlockTile& block,
+                                           std::byte* stages)
       : lane_(threadIdx.x % 32),
         codes_(lane_ < kCodePieces),
         way_(codes_ ? lane_ / Shape::kTiles : (lane_ - kCodePieces) / Shape::kChunks % kWays),
         which_(codes_ ? lane_ % Shape::kTiles : (lane_ - kCodePieces) % Shape::kChunks),
         way_chunks_(chunks_of(job.weight.columns), way_) {
     const std::uint32_t chunks = chunks_of(job.weight.columns);
-    const std::uint32_t tile = blockIdx.y * Shape::kTiles + which_;
+    const std::uint32_t tile = block.row_group * Shape::kTiles + which_;
     const std::uint32_t row_blocks = (job.rows + 7) / 8;
-    const std::uint32_t row_block = blockIdx.x * (kBatch / 8);
+    const std::uint32_t row_block = block.batch_tile * (kBatch / 8);
     if (codes_) {
       from_ = job.weight.data + std::size_t{tile} * chunks * Shape::kChunkBytes;
       stride_ = Shape::kChunkBytes;
@@ -167,7 +178,7 @@ __device__ __forceinline__ void add_quant_chunk(float (&sum)[kBatch / 8][4], con
       }
     }
     wgmma_wait<0>();
-    add_scaled(sum, u, weights.scales[group]);
+    add_scaled(sum, u, weights.scale(group));
     if constexpr (Weights::kHasMinima) {
       wgmma_fence();
 #pragma unroll
@@ -176,7 +187,7 @@ __device__ __forceinline__ void add_quant_chunk(float (&sum)[kBatch / 8][4], con
       }
       wgmma_commit();
       wgmma_wait<0>();
-      add_scaled(sum, u, weights.minima[group]);
+      add_scaled(sum, u, weights.minimum(group));
     }
   }
 }
@@ -241,8 +252,8 @@ __device__ __forceinline__ void sum_way(const Gemm& job, const std::byte* stages
 // Adds up the parts of all ways, two each, of which the first is held in shared memory. A way adds
 // up its share of the batch and runs the epilogue on it.
 template <class Shape, int kWays, int kBatch>
-__device__ __forceinline__ void add_ways(const Gemm& job, float* exchange, const float* held,
-                                         const float (&sum)[kBatch / 8][4]) {
+__device__ __forceinline__ void add_ways(const Gemm& job, const BlockTile& block, float* exchange,
+                                         const float* held, const float (&sum)[kBatch / 8][4]) {
   static_assert(kSplitK == 2 * kWays);
   constexpr std::uint32_t kThreads = Shape::kGroups * 128;
   constexpr int kMine = kBatch / 8 / kWays;
@@ -265,16 +276,16 @@ __device__ __forceinline__ void add_ways(const Gemm& job, float* exchange, const
       }
     }
   }
-  run_epilogue(job,
-               blockIdx.y * Shape::kTiles + threadIdx.x / 128 / kWays * 4 + threadIdx.x % 128 / 32,
-               blockIdx.x * (kBatch / 8) + way * kMine, all);
+  run_epilogue(
+      job, block.row_group * Shape::kTiles + threadIdx.x / 128 / kWays * 4 + threadIdx.x % 128 / 32,
+      block.batch_tile * (kBatch / 8) + way * kMine, all);
 }
 
+// One block's tile of a product.
 template <WeightFormat kFormat, int kRowGroups, int kWays, int kBatch>
-__global__ void __launch_bounds__(QuantWgmmaShape<kFormat, kRowGroups, kWays, kBatch>::kThreads, 1)
-    quant_gemm_wgmma(Gemm job) {
+__device__ __forceinline__ void multiply_block_tile(const Gemm& job, const BlockTile& block,
+                                                    std::byte* raw) {
   using Shape = QuantWgmmaShape<kFormat, kRowGroups, kWays, kBatch>;
-  extern __shared__ std::byte raw[];
   std::byte* const stages = raw + (1024 - smem_address(raw) % 1024) % 1024;
   auto* const sums = reinterpret_cast<float*>(stages + Shape::kStages * Shape::kStageBytes);
   auto* const full =
@@ -292,7 +303,7 @@ __global__ void __launch_bounds__(QuantWgmmaShape<kFormat, kRowGroups, kWays, kB
   if (threadIdx.x >= Shape::kGroups * 128) {
     if constexpr (Shape::kReallocRegisters) setmaxnreg_dec<40>();
     if (threadIdx.x < Shape::kGroups * 128 + Shape::kProducerWarps * 32) {
-      QuantProducer<kFormat, kRowGroups, kWays, kBatch>(job, stages).run(full, empty);
+      QuantProducer<kFormat, kRowGroups, kWays, kBatch>(job, block, stages).run(full, empty);
     }
     return;
   }
@@ -308,15 +319,39 @@ __global__ void __launch_bounds__(QuantWgmmaShape<kFormat, kRowGroups, kWays, kB
   if constexpr (kWays > 1) {
     // After this barrier all copied chunks have been multiplied, and their memory is free.
     named_barrier_sync<Shape::kGroups * 128>();
-    add_ways<Shape, kWays, kBatch>(job, reinterpret_cast<float*>(stages), sums, sum);
+    add_ways<Shape, kWays, kBatch>(job, block, reinterpret_cast<float*>(stages), sums, sum);
   } else {
 #pragma unroll
     for (int i = 0; i < kBatch / 2; ++i) {
       sum[i / 4][i % 4] = held.own[i * Shape::kGroups * 128] + sum[i / 4][i % 4];
     }
-    run_epilogue(job, blockIdx.y * Shape::kTiles + threadIdx.x / 32, blockIdx.x * (kBatch / 8),
-                 sum);
+    run_epilogue(job, block.row_group * Shape::kTiles + threadIdx.x / 32,
+                 block.batch_tile * (kBatch / 8), sum);
   }
+}
+
+template <WeightFormat kFormat, int kRowGroups, int kWays, int kBatch>
+__global__ void __launch_bounds__(QuantWgmmaShape<kFormat, kRowGroups, kWays, kBatch>::kThreads, 1)
+    quant_gemm_wgmma(Gemm job) {
+  extern __shared__ std::byte raw[];
+  multiply_block_tile<kFormat, kRowGroups, kWays, kBatch>(job, {blockIdx.x, blockIdx.y}, raw);
+}
+
+// Block (x, y) takes tile x of all groups' batches, or, where every group has as many rows, tile
+// x % tiles of group x / tiles.
+template <WeightFormat kFormat>
+__global__ void __launch_bounds__(GroupedWgmmaShape<kFormat>::kThreads, 1)
+    grouped_gemm_wgmma(const __grid_constant__ GroupedGemm all) {
+  extern __shared__ std::byte raw[];
+  pdl_wait();
+  const std::uint32_t each = (all.gemm.rows + kLargeRows - 1) / kLargeRows;
+  GemmTile tile = {blockIdx.x / each, blockIdx.x % each};
+  if (all.groups != nullptr) {
+    if (blockIdx.x >= all.counts[1]) return;
+    tile = all.tiles[blockIdx.x];
+  }
+  const Gemm job = gemm_of_group(all, tile.group);
+  multiply_block_tile<kFormat, 1, 4, kLargeRows>(job, {tile.batch_tile, blockIdx.y}, raw);
 }
 
 template <WeightFormat kFormat, int kRowGroups, int kWays, int kBatch>
@@ -326,6 +361,16 @@ void launch_quant_gemm_wgmma(const Gemm& job, cudaStream_t stream) {
                   (row_tiles(job.weight.rows) + Shape::kTiles - 1) / Shape::kTiles);
   launch_kernel(quant_gemm_wgmma<kFormat, kRowGroups, kWays, kBatch>, grid, Shape::kThreads,
                 Shape::kSharedBytes, stream, job);
+}
+
+template <WeightFormat kFormat>
+void launch_grouped_gemm_wgmma(const GroupedGemm& job, cudaStream_t stream) {
+  using Shape = GroupedWgmmaShape<kFormat>;
+  const std::uint32_t each = (job.gemm.rows + kLargeRows - 1) / kLargeRows;
+  const dim3 grid(job.groups != nullptr ? job.tiles_max : job.groups_max * each,
+                  (row_tiles(job.gemm.weight.rows) + Shape::kTiles - 1) / Shape::kTiles);
+  launch_kernel(grouped_gemm_wgmma<kFormat>, grid, Shape::kThreads, Shape::kSharedBytes, stream,
+                job);
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -15,17 +15,22 @@ __device__ __forceinline__ std::uint32_t sub_bf16x2(std::uint32_t left, std::uin
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
+__device__ __forceinline__ std::uint32_t mul_bf16x2(std::uint32_t left, std::uint32_t right) {
+  const __nv_bfloat162 pair = __hmul2(*reinterpret_cast<const __nv_bfloat162*>(&left),
+                                      *reinterpret_cast<const __nv_bfloat162*>(&right));
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
 template <WeightFormat kFormat>
 struct QuantisedWeights {
-  static constexpr bool kNibbles =
-      kFormat == WeightFormat::kInt4 || kFormat == WeightFormat::kInt4Min;
+  static constexpr bool kNibbles = has_nibbles(kFormat);
   static constexpr bool kHasMinima = kFormat == WeightFormat::kInt4Min;
   static constexpr int kGroups = kFormat == WeightFormat::kInt8Group16 ? 4 : 2;
   static constexpr int kSteps = 4 / kGroups;  // of a group
 
   std::uint32_t codes[kNibbles ? 4 : 8];
-  __half2 scales[kGroups];  // of rows g and g + 8
-  __half2 minima[kHasMinima ? kGroups : 1];
+  std::uint32_t scales[kGroups];  // of rows g and g + 8
+  std::uint32_t minima[kHasMinima ? kGroups : 1];
 
   __device__ __forceinline__ void read(const std::byte* chunk) {
     const std::uint32_t lane = threadIdx.x % 32;
@@ -39,9 +44,30 @@ struct QuantisedWeights {
     if constexpr (kHasMinima) read_pairs(factors + 8 * 4 * kGroups, minima);
   }
 
-  // Dequantises the left factor of a step. All differences are exact.
+  // The two scales of a group.
+  __device__ __forceinline__ float2 scale(int group) const {
+    if constexpr (kFormat == WeightFormat::kFp4) {
+      return make_float2(__uint_as_float(scales[group] << 16),
+                         __uint_as_float(scales[group] & 0xFFFF0000u));
+    } else {
+      return __half22float2(*reinterpret_cast<const __half2*>(&scales[group]));
+    }
+  }
+  __device__ __forceinline__ float2 minimum(int group) const {
+    return __half22float2(*reinterpret_cast<const __half2*>(&minima[group]));
+  }
+
+  // Dequantises the left factor of a step. All differences and products are exact.
   __device__ __forceinline__ void unpack(int step, std::uint32_t (&a)[4]) const {
-    if constexpr (kNibbles) {
+    if constexpr (kFormat == WeightFormat::kFp4) {
+      // Sign, two bits of exponent and one of mantissa in the places of a bf16, times 2^126.
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t code = codes[step] >> (4 * i);
+        const std::uint32_t bits = (code & 0x00070007u) << 6 | (code & 0x00080008u) << 12;
+        a[i] = mul_bf16x2(bits, 0x7E807E80u);
+      }
+    } else if constexpr (kNibbles) {
       // 0x4300 | q is the bf16 128 + q; the zero point of Q4_0 is 8.
       constexpr std::uint32_t kZero = kFormat == WeightFormat::kInt4 ? 0x43084308u : 0x43004300u;
 #pragma unroll
@@ -58,7 +84,7 @@ struct QuantisedWeights {
 
  private:
   static __device__ __forceinline__ void read_pairs(const std::byte* at,
-                                                    __half2 (&pairs)[kGroups]) {
+                                                    std::uint32_t (&pairs)[kGroups]) {
     using Word = std::conditional_t<kGroups == 4, uint4, uint2>;
     *reinterpret_cast<Word*>(pairs) = *reinterpret_cast<const Word*>(at);
   }
@@ -74,15 +100,13 @@ struct QuantisedWeights {
 // sum = fma(scale, U, sum) for rows g and g + 8; the same with minima and X.
 template <int kTiles>
 __device__ __forceinline__ void add_scaled(float (&sum)[kTiles][4], const float (&u)[kTiles][4],
-                                           __half2 scales) {
-  const float low = __low2float(scales);
-  const float high = __high2float(scales);
+                                           float2 scales) {
 #pragma unroll
   for (int n = 0; n < kTiles; ++n) {
-    sum[n][0] = __fmaf_rn(low, u[n][0], sum[n][0]);
-    sum[n][1] = __fmaf_rn(low, u[n][1], sum[n][1]);
-    sum[n][2] = __fmaf_rn(high, u[n][2], sum[n][2]);
-    sum[n][3] = __fmaf_rn(high, u[n][3], sum[n][3]);
+    sum[n][0] = __fmaf_rn(scales.x, u[n][0], sum[n][0]);
+    sum[n][1] = __fmaf_rn(scales.x, u[n][1], sum[n][1]);
+    sum[n][2] = __fmaf_rn(scales.y, u[n][2], sum[n][2]);
+    sum[n][3] = __fmaf_rn(scales.y, u[n][3], sum[n][3]);
   }
 }
 

@@ -5,10 +5,10 @@
 // from a least rank on, and all masses are sums of integers, which have one value in whatever order
 // they are added.
 #include "base/random.h"
+#include "kernels/cuda/exp_on_device.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/ptx.cuh"
-#include "kernels/exp.h"
 #include "kernels/ops.h"
 
 namespace pagoda::kernels::cuda {
@@ -89,27 +89,11 @@ __device__ std::uint64_t merge_block(std::uint64_t value, Shared& shared, Merge 
 __device__ std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
 __device__ std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
 
-// exp_fixed() of kernels/exp.h, operation by operation.
-__device__ float exp_on_device(float x) {
-  namespace s = exp_steps;
-  const float shifted = __fmaf_rn(x, s::kLog2E, s::kRounder);
-  const float n = shifted - s::kRounder;
-  float r = __fmaf_rn(n, -s::kLn2High, x);
-  r = __fmaf_rn(n, -s::kLn2Low, r);
-  float p = __fmaf_rn(s::kP0, r, s::kP1);
-  p = __fmaf_rn(p, r, s::kP2);
-  p = __fmaf_rn(p, r, s::kP3);
-  p = __fmaf_rn(p, r, s::kP4);
-  p = __fmaf_rn(p, r, s::kP5);
-  const float e = __fmaf_rn(p, r * r, r) + 1.0f;
-  return __uint_as_float(__float_as_uint(e) + (__float_as_uint(shifted) << 23));
-}
-
 __device__ std::uint32_t weight_of(const Row& row, float logit) {
   constexpr float kWeightless = -22.0f;  // 2^30 times its exponential is below a half
   const float x = (logit - row.best) * row.params.inverse_temperature;
   if (x < kWeightless) return 0;
-  const float share = exp_on_device(x);
+  const float share = exp_within_on_device(x);
   return share < row.params.min_p ? 0 : static_cast<std::uint32_t>(rintf(share * kWeightOfBest));
 }
 

@@ -54,24 +54,30 @@ Json stop_sequence_of(const Piece& last) {
   return last.stop_reason.is_string() ? last.stop_reason : Json(nullptr);
 }
 
-// Arguments that were cut off are no object: their text stands beside an empty one.
-Json tool_use_json(const AnswerItem& item) {
+// Arguments that were cut off are no object: their text stands beside an empty one. Those of a call
+// to make stand within one, so that no tool takes them for nothing.
+Json tool_use_json(const AnswerItem& item, bool is_made) {
   Json block = {{"type", "tool_use"}, {"id", item.id}, {"name", item.name}};
   auto input = text::parse_strict_json(item.text);
   const bool is_whole = input.ok() && input.value().is_object();
   block["input"] = is_whole ? std::move(input).value() : Json::object();
-  if (!is_whole && !item.text.empty()) block["partial_json"] = item.text;
+  if (is_whole || item.text.empty()) return block;
+  if (is_made) {
+    block["input"]["arguments"] = item.text;
+  } else {
+    block["partial_json"] = item.text;
+  }
   return block;
 }
 
-Json block_json(const AnswerItem& item) {
+Json block_json(const AnswerItem& item, bool is_made = false) {
   switch (item.kind) {
     case Kind::kReasoning:
       return {{"type", "thinking"}, {"thinking", item.text}, {"signature", kSignature}};
     case Kind::kText:
       return {{"type", "text"}, {"text", item.text}};
     case Kind::kCall:
-      return tool_use_json(item);
+      return tool_use_json(item, is_made);
   }
   return nullptr;
 }
@@ -123,7 +129,10 @@ class MessagesWriter : public ReplyWriter, private AnswerItemSink {
 
   std::string whole(const ReplyFacts& facts, const Piece& all) const override {
     Json message = with_cache(message_json(facts), facts);
-    for (const AnswerItem& item : items_of(all)) message["content"].push_back(block_json(item));
+    const bool is_made = all.finish_reason == "tool_calls";
+    for (const AnswerItem& item : items_of(all)) {
+      message["content"].push_back(block_json(item, is_made));
+    }
     message["stop_reason"] = stop_reason_of(all);
     message["stop_sequence"] = stop_sequence_of(all);
     return dump_json(message);

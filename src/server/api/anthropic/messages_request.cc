@@ -5,10 +5,11 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
-#include "server/api/message_fields.h"
+#include "server/api/function_tools.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
@@ -41,11 +42,12 @@ std::string_view type_of_block(const Fields& block) {
 }
 
 // The content of a system prompt or of a tool's result as a chat's: a string, or text parts.
-Json take_text_content(Json& content, const std::string& path) {
+Json take_text_content(Json& content, const std::string& path, TranslationMemory& memory) {
   if (content.is_string()) return std::move(content);
   if (!content.is_array()) refuse_type(path, content, "a string or an array of blocks");
   Json parts = Json::array();
   for (std::size_t i = 0; i < content.size(); ++i) {
+    memory.add(kTranslatedBytes);
     const Fields block(content[i], element_path(path, i));
     if (type_of_block(block) != "text") refuse_block(block, "\"text\" is");
     read_mark(block);
@@ -56,51 +58,101 @@ Json take_text_content(Json& content, const std::string& path) {
   return parts.empty() ? Json("") : parts;
 }
 
-void add_tool_use(Json& block, const Fields& fields, ChatHistory& history) {
+// What a message is translated to, and with.
+struct Translation {
+  ChatHistory& history;
+  TranslationMemory& memory;
+  std::string path = {};  // of the message
+};
+
+// Adds what take_text_content() returned to the message that is open.
+void add_texts(Json content, ChatHistory& history) {
+  if (content.is_string()) return history.add_text(std::move(content));
+  for (Json& part : content) {
+    history.add_text(std::move(part["text"]));
+    history.mark(part);
+  }
+}
+
+// Gives the mark of a block, which was added last, to the history.
+void mark_block(const Json& block, const std::string& path, ChatHistory& history) {
+  read_mark(Fields(block, path));
+  history.mark(block);
+}
+
+void add_tool_use(Json& block, const Fields& fields, const std::string& path,
+                  ChatHistory& history) {
   const std::string_view id = fields.required_text("id");
   const std::string_view name = fields.required_text("name");
   fields.require("input");
   fields.object("input");
-  history.add_call(id, name, std::move(block["input"]));
+  history.add_call(id, name, std::move(block["input"]), path);
 }
 
-void add_assistant_block(Json& block, const Fields& fields, ChatHistory& history) {
-  history.open("assistant", true);
+void add_assistant_block(Json& block, const std::string& path, const Translation& to) {
+  const Fields fields(block, path);
+  to.history.open("assistant", true, to.path);
   const std::string_view type = type_of_block(fields);
   if (type == "text") {
-    history.add_text(take_text(block, fields));
+    to.history.add_text(take_text(block, fields));
   } else if (type == "thinking") {
     // Its signature is ours or another server's: nothing depends on it.
     fields.text("signature");
-    history.add_reasoning(fields.required_text("thinking"));
+    to.history.add_reasoning(fields.required_text("thinking"));
   } else if (type == "tool_use") {
-    add_tool_use(block, fields, history);
+    add_tool_use(block, fields, path, to.history);
   } else if (type != "redacted_thinking") {  // which nobody here can read
     refuse_block(fields, "\"text\", \"thinking\", \"redacted_thinking\" and \"tool_use\" are");
   }
 }
 
-void add_user_block(Json& block, const Fields& fields, ChatHistory& history) {
-  const std::string_view type = type_of_block(fields);
-  if (type == "text") {
-    history.open("user", true);
-    history.add_text(take_text(block, fields));
-  } else if (type == "tool_result") {
-    const std::string_view id = fields.required_text("tool_use_id");
-    fields.boolean("is_error");
-    Json content = "";
-    if (fields.find("content") != nullptr) {
-      content = take_text_content(block["content"], fields.path_of("content"));
-    }
-    history.add_result(id, fields.path_of("tool_use_id"), std::move(content));
-  } else {
-    refuse_block(fields, "\"text\" and \"tool_result\" are");
+// A result that reports a failure says so in its first words.
+void mark_as_error(Json& content) {
+  constexpr std::string_view kError = "Error: ";
+  Json& text = content.is_array() ? content.front()["text"] : content;
+  text = std::string(kError) + text.get_ref<const std::string&>();
+}
+
+void add_result_block(Json& block, const std::string& path, const Translation& to) {
+  const Fields fields(block, path);
+  const std::string_view id = fields.required_text("tool_use_id");
+  const bool is_error = fields.boolean("is_error").value_or(false);
+  Json content = "";
+  if (fields.find("content") != nullptr) {
+    content = take_text_content(block["content"], fields.path_of("content"), to.memory);
+  }
+  if (is_error) mark_as_error(content);
+  to.history.add_result(id, fields.path_of("tool_use_id"), std::move(content), path);
+}
+
+void add_user_block(Json& block, const std::string& path, const Translation& to) {
+  const Fields fields(block, path);
+  if (type_of_block(fields) != "text") refuse_block(fields, "\"text\" and \"tool_result\" are");
+  to.history.open("user", true, to.path);
+  to.history.add_text(take_text(block, fields));
+}
+
+// Results come before words, as templates want them right behind their calls.
+void add_user_blocks(Json& content, const std::string& path, const Translation& to) {
+  std::vector<bool> is_result(content.size());
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const std::string block = element_path(path, i);
+    is_result[i] = type_of_block(Fields(content[i], block)) == "tool_result";
+    if (!is_result[i]) continue;
+    add_result_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
+  }
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    if (is_result[i]) continue;
+    const std::string block = element_path(path, i);
+    add_user_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
   }
 }
 
 // Messages of one role in a row are one turn.
-void add_message(Json& message, const std::string& path, ChatHistory& history) {
-  const Fields fields(message, path);
+void add_message(Json& message, const Translation& to) {
+  const Fields fields(message, to.path);
   const std::string_view role = fields.required_text("role");
   if (role != "user" && role != "assistant" && role != "system") {
     throw ApiError(400,
@@ -112,40 +164,29 @@ void add_message(Json& message, const std::string& path, ChatHistory& history) {
   Json& content = message["content"];
   const std::string content_path = fields.path_of("content");
   if (content.is_string() || role == "system") {
-    history.open(role, true);
-    Json text = take_text_content(content, content_path);
-    if (text.is_string()) return history.add_text(std::move(text));
-    for (Json& part : text) {
-      history.add_text(std::move(part["text"]));
-      history.mark(part);
-    }
+    to.history.open(role, true, to.path);
+    add_texts(take_text_content(content, content_path, to.memory), to.history);
     return;
   }
   if (!content.is_array()) refuse_type(content_path, content, "a string or an array of blocks");
+  if (role == "user") return add_user_blocks(content, content_path, to);
   for (std::size_t i = 0; i < content.size(); ++i) {
-    const Fields block(content[i], element_path(content_path, i));
-    const auto add = role == "user" ? add_user_block : add_assistant_block;
-    add(content[i], block, history);
-    read_mark(block);
-    history.mark(content[i]);
+    const std::string block = element_path(content_path, i);
+    add_assistant_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
   }
 }
 
-Json take_messages(Json& body, Json& chat) {
+void take_system(Json& body, const Translation& to) {
+  Json system = take_text_content(body["system"], "system", to.memory);
+  to.history.open("system", false, "system");
+  add_texts(std::move(system), to.history);
+}
+
+void take_messages(Json& body, TranslationMemory& memory, TranslatedChat& chat) {
   const Fields fields(body);
-  ChatHistory history;
-  if (fields.find("system") != nullptr) {
-    Json system = take_text_content(body["system"], "system");
-    history.open("system", false);
-    if (system.is_string()) {
-      history.add_text(std::move(system));
-    } else {
-      for (Json& part : system) {
-        history.add_text(std::move(part["text"]));
-        history.mark(part);
-      }
-    }
-  }
+  ChatHistory history(memory);
+  if (fields.find("system") != nullptr) take_system(body, {history, memory});
   fields.require("messages");
   fields.array("messages");
   Json& messages = body["messages"];
@@ -153,37 +194,14 @@ Json take_messages(Json& body, Json& chat) {
     throw ApiError(400, "messages: is empty, expected at least one", "messages");
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    add_message(messages[i], element_path("messages", i), history);
+    add_message(messages[i], {history, memory, element_path("messages", i)});
   }
   // The answer goes on from an assistant's message that stands last.
   if (history.last_role() == "assistant" && !history.last_has_calls()) {
-    chat["continue_final_message"] = true;
+    chat.body["continue_final_message"] = true;
   }
-  return history.take();
-}
-
-// Tools that Anthropic's servers run have a type and no schema: they are left out.
-Json take_tools(Json& body) {
-  Json tools = Json::array();
-  if (read_objects(Fields(body), "tools") == nullptr) return tools;
-  Json& given = body["tools"];
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const Fields tool(given[i], element_path("tools", i));
-    const auto type = tool.text("type");
-    if (type && *type != "custom") continue;
-    Json function = {{"name", tool.required_text("name")}};
-    if (tool.text("description")) function["description"] = *tool.text("description");
-    tool.require("input_schema");
-    tool.object("input_schema");
-    function["parameters"] = std::move(given[i]["input_schema"]);
-    if (const auto strict = tool.boolean("strict")) function["strict"] = *strict;
-    Json entry = {{"type", "function"}};
-    entry["function"] = std::move(function);
-    read_mark(tool);
-    copy_mark(given[i], entry);
-    tools.push_back(std::move(entry));
-  }
-  return tools;
+  chat.body["messages"] = history.take();
+  chat.paths.messages = history.take_places();
 }
 
 void read_tool_choice(const Fields& fields, Json& chat) {
@@ -238,13 +256,16 @@ void read_stops(Json& body, Json& chat) {
   chat["stop"] = std::move(body["stop_sequences"]);
 }
 
-TranslatedChat translate(Json& body) {
+TranslatedChat translate(Json& body, ReadingMemory* counted) {
   const Fields fields(body);
+  TranslationMemory memory(counted);
   TranslatedChat chat;
   chat.names = kAnthropicNames;
+  chat.paths.arguments = "input";
   move_shared_fields(body, chat.body);
-  chat.body["messages"] = take_messages(body, chat.body);
-  if (Json tools = take_tools(body); !tools.empty()) chat.body["tools"] = std::move(tools);
+  take_messages(body, memory, chat);
+  take_function_tools(body, {.schema = "input_schema", .needs_schema = true, .function = "custom"},
+                      memory, chat);
   read_tool_choice(fields, chat.body);
   take_output_config(body, chat.body);
   read_stops(body, chat.body);
@@ -255,15 +276,17 @@ TranslatedChat translate(Json& body) {
 
 }  // namespace
 
-TranslatedChat chat_of_messages(Json body) {
+TranslatedChat chat_of_messages(Json body, ReadingMemory* memory) {
   const Fields fields(body);
   fields.require("max_tokens");
   const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
-  TranslatedChat chat = translate(body);
+  TranslatedChat chat = translate(body, memory);
   chat.tokens_max = static_cast<std::uint32_t>(*tokens);
   return chat;
 }
 
-TranslatedChat chat_of_counted_messages(Json body) { return translate(body); }
+TranslatedChat chat_of_counted_messages(Json body, ReadingMemory* memory) {
+  return translate(body, memory);
+}
 
 }  // namespace pagoda::server::anthropic

@@ -19,12 +19,14 @@ std::string time_text(std::int64_t seconds) {
 
 std::int64_t nanoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
-// Arguments that were cut off are no object, which clients want.
+// Clients want an object. Arguments that are none stand within one, so that no tool takes them for
+// nothing.
 Json call_json(const AnswerItem& item) {
   auto arguments = text::parse_strict_json(item.text);
   Json function = {{"name", item.name}};
   const bool is_object = arguments.ok() && arguments.value().is_object();
   function["arguments"] = is_object ? std::move(arguments).value() : Json::object();
+  if (!is_object && !item.text.empty()) function["arguments"]["arguments"] = item.text;
   return {{"id", item.id}, {"function", std::move(function)}};
 }
 
@@ -139,6 +141,19 @@ Json details_json() {
 
 std::shared_ptr<ReplyWriter> make_ollama_writer(bool is_chat) {
   return std::make_shared<OllamaWriter>(is_chat);
+}
+
+Json loaded_reply(const ServedModel& model, bool is_chat, bool is_unload) {
+  ReplyFacts facts;
+  facts.model = model.name();
+  facts.created_s = std::time(nullptr);
+  Json reply = Json::parse(OllamaWriter(is_chat).whole(facts, {}));
+  for (const char* const name : {"total_duration", "load_duration", "prompt_eval_count",
+                                 "prompt_eval_duration", "eval_count", "eval_duration"}) {
+    reply.erase(name);
+  }
+  reply["done_reason"] = is_unload ? "unload" : "load";
+  return reply;
 }
 
 Json list_tags(const ServedModel& model) {

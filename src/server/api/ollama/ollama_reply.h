@@ -12,6 +12,10 @@ namespace pagoda::server::ollama {
 // `is_chat`: of /api/chat, else of /api/generate.
 std::shared_ptr<ReplyWriter> make_ollama_writer(bool is_chat);
 
+// The answer to a request that asks for nothing: clients load a model so, or unload it. The model
+// is loaded already, and stays.
+Json loaded_reply(const ServedModel& model, bool is_chat, bool is_unload);
+
 // GET /api/tags and POST /api/show.
 Json list_tags(const ServedModel& model);
 Json show_model(const ServedModel& model);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "server/api/message_fields.h"
@@ -80,35 +83,95 @@ void refuse_images(const Fields& fields) {
   throw ApiError(400, fmt::format("{}: is not supported", path), path, "unsupported_parameter");
 }
 
-// Gives calls the ids that Ollama's messages lack, and results those of the calls before them, in
-// order. Templates that print ids want nine letters or digits.
+// Gives calls the ids that Ollama's messages lack, and results those of the calls of the last
+// message that has any: the first that has their `tool_name`, else the first that has no result.
+// Templates that print ids want nine letters or digits.
 class CallIds {
  public:
+  explicit CallIds(TranslationMemory& memory) : memory_(memory) {}
+
   void add(Json& message) {
     const auto calls = message.find("tool_calls");
-    if (calls != message.end() && calls->is_array()) {
-      for (Json& call : *calls) {
-        if (call.is_object() && !call.contains("id")) call["id"] = id_of(calls_++);
-      }
+    if (calls != message.end() && calls->is_array() && !calls->empty()) {
+      open_.clear();
+      by_name_.clear();
+      by_id_.clear();
+      for (Json& call : *calls) add_call(call);
     }
-    if (message.value("role", Json()) != "tool" || message.contains("tool_call_id")) return;
-    if (results_ < calls_) message["tool_call_id"] = id_of(results_++);
+    const auto role = message.find("role");
+    if (role == message.end() || *role != "tool") return;
+    if (!message.contains("tool_call_id")) return add_result(message);
+    // A result that names its call leaves the others to those that do not.
+    const Json& id = message["tool_call_id"];
+    const auto named = id.is_string() ? by_id_.find(id.get<std::string>()) : by_id_.end();
+    if (named != by_id_.end()) close(named->second);
   }
 
  private:
-  static std::string id_of(std::uint32_t number) { return fmt::format("call{:05}", number); }
+  struct OpenCall {
+    std::string id;
+    std::string name;
+  };
 
-  std::uint32_t calls_ = 0;
-  std::uint32_t results_ = 0;
+  // As chats write it. What is no call is refused there.
+  void add_call(Json& call) {
+    const auto function = call.is_object() ? call.find("function") : call.end();
+    if (!call.is_object() || function == call.end() || !function->is_object()) return;
+    memory_.add(kTranslatedBytes);
+    const auto given = call.find("id");
+    const bool has_id = given != call.end() && given->is_string();
+    const auto name = function->find("name");
+    OpenCall opened = {
+        has_id ? given->get<std::string>() : fmt::format("call{:05}", calls_++),
+        name != function->end() && name->is_string() ? name->get<std::string>() : std::string()};
+    Json whole = {{"id", opened.id}, {"type", "function"}};
+    whole["function"] = std::move(*function);
+    call = std::move(whole);
+    by_name_[opened.name].insert(order_);
+    by_id_[opened.id] = order_;
+    open_.emplace(order_++, std::move(opened));
+  }
+
+  void add_result(Json& message) {
+    if (open_.empty()) return;
+    memory_.add(kTranslatedBytes);
+    std::uint64_t order = open_.begin()->first;
+    for (const char* const member : {"tool_name", "name"}) {
+      const auto name = message.find(member);
+      if (name == message.end() || !name->is_string()) continue;
+      const auto named = by_name_.find(name->get<std::string>());
+      if (named != by_name_.end()) order = *named->second.begin();
+      break;
+    }
+    message["tool_call_id"] = open_.at(order).id;
+    close(order);
+  }
+
+  void close(std::uint64_t order) {
+    by_id_.erase(open_.at(order).id);
+    const auto found = by_name_.find(open_.at(order).name);
+    found->second.erase(order);
+    if (found->second.empty()) by_name_.erase(found);
+    open_.erase(order);
+  }
+
+  TranslationMemory& memory_;
+  std::uint32_t calls_ = 0;  // that got an id here
+  std::uint64_t order_ = 0;
+  // Calls of the last message that have no result, in order.
+  std::map<std::uint64_t, OpenCall> open_;
+  std::map<std::string, std::set<std::uint64_t>> by_name_;
+  std::map<std::string, std::uint64_t> by_id_;
 };
 
 // Chats check the rest: their messages are Ollama's but for ids and images.
-Json take_messages(Json& body) {
+Json take_messages(Json& body, ReadingMemory* counted) {
   const Fields fields(body);
+  TranslationMemory memory(counted);
   fields.require("messages");
   read_objects(fields, "messages");
   Json& messages = body["messages"];
-  CallIds ids;
+  CallIds ids(memory);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     refuse_images(Fields(messages[i], element_path("messages", i)));
     messages[i].erase("images");
@@ -137,14 +200,25 @@ void refuse_field(const Fields& fields, const char* name, std::string_view why) 
 
 }  // namespace
 
-TranslatedChat chat_of_chat(Json body) {
+LoadRequest load_request(const Json& body, bool is_chat) {
+  if (!body.is_object()) return LoadRequest::kNone;
+  const Fields fields(body);
+  const Json* const asked = fields.find(is_chat ? "messages" : "prompt");
+  const bool is_empty = asked == nullptr || *asked == "" || (asked->is_array() && asked->empty());
+  if (!is_empty) return LoadRequest::kNone;
+  const Json* const kept = fields.find("keep_alive");
+  const bool unloads = kept != nullptr && (*kept == 0 || *kept == "0" || *kept == "0s");
+  return unloads ? LoadRequest::kUnload : LoadRequest::kLoad;
+}
+
+TranslatedChat chat_of_chat(Json body, ReadingMemory* memory) {
   TranslatedChat chat = translate(body);
-  chat.body["messages"] = take_messages(body);
+  chat.body["messages"] = take_messages(body, memory);
   if (Fields(body).array("tools") != nullptr) chat.body["tools"] = std::move(body["tools"]);
   return chat;
 }
 
-TranslatedChat chat_of_generate(Json body) {
+TranslatedChat chat_of_generate(Json body, ReadingMemory* /*memory*/) {
   const Fields fields(body);
   refuse_field(fields, "raw", "is not supported here; /v1/completions takes prompts as they are");
   refuse_field(fields, "context", "is not supported; /api/chat takes conversations");
@@ -156,7 +230,9 @@ TranslatedChat chat_of_generate(Json body) {
   Json messages = Json::array();
   if (fields.text("system")) {
     messages.push_back({{"role", "system"}, {"content", std::move(body["system"])}});
+    chat.paths.messages.push_back({"system"});
   }
+  chat.paths.messages.push_back({"prompt"});
   messages.push_back({{"role", "user"}, {"content", std::move(body["prompt"])}});
   chat.body["messages"] = std::move(messages);
   return chat;

@@ -56,6 +56,12 @@ Json reasoning_json(const AnswerItem& item, bool as_summary) {
   return members;
 }
 
+// Clients parse the arguments of every call that is not in progress, one that was cut off behind
+// its name, too.
+std::string arguments_of(const AnswerItem& item, std::string_view status) {
+  return item.text.empty() && status != "in_progress" ? "{}" : item.text;
+}
+
 Json item_json(const AnswerItem& item, std::string id, std::string_view status, bool as_summary) {
   Json members = {{"id", std::move(id)}};
   switch (item.kind) {
@@ -70,7 +76,7 @@ Json item_json(const AnswerItem& item, std::string id, std::string_view status, 
       members.update({{"type", "function_call"},
                       {"call_id", item.id},
                       {"name", item.name},
-                      {"arguments", item.text}});
+                      {"arguments", arguments_of(item, status)}});
       break;
   }
   members["status"] = status;
@@ -217,7 +223,8 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
     const std::string id = item_id(item, id_, index);
     const std::string done = fmt::format("{}.done", text_events(item));
     if (item.kind == Kind::kCall) {
-      send(done, index, {{"item_id", id}, {"name", item.name}, {"arguments", item.text}});
+      send(done, index,
+           {{"item_id", id}, {"name", item.name}, {"arguments", arguments_of(item, status_)}});
     } else {
       Json more = part_place(item, index);
       more["text"] = item.text;

@@ -7,6 +7,7 @@
 
 #include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
+#include "server/api/function_tools.h"
 #include "server/api/message_fields.h"
 #include "server/api_error.h"
 #include "server/fields.h"
@@ -74,7 +75,8 @@ void take_content(Json& content, const std::string& path, const Add& add, const 
   }
 }
 
-void add_message(Json& item, const Fields& fields, ChatHistory& history) {
+void add_message(Json& item, const std::string& path, ChatHistory& history) {
+  const Fields fields(item, path);
   std::string_view role = fields.required_text("role");
   if (role == "developer") role = "system";
   if (role != "user" && role != "assistant" && role != "system") {
@@ -86,7 +88,7 @@ void add_message(Json& item, const Fields& fields, ChatHistory& history) {
   }
   // Many templates take one system message; instructions and developer messages begin most inputs.
   const bool joins = role == "system" || history.has_only_reasoning();
-  history.open(role, joins);
+  history.open(role, joins, path);
   fields.require("content");
   take_content(
       item["content"], fields.path_of("content"),
@@ -94,16 +96,19 @@ void add_message(Json& item, const Fields& fields, ChatHistory& history) {
       [&](const Json& part) { history.mark(part); });
 }
 
-void add_call(Json& item, const Fields& fields, ChatHistory& history) {
+void add_call(Json& item, const std::string& path, ChatHistory& history) {
+  const Fields fields(item, path);
   const std::string_view id = fields.required_text("call_id");
   const std::string_view name = fields.required_text("name");
   fields.require("arguments");
   fields.text("arguments");
-  history.open("assistant", true);
-  history.add_call(id, name, std::move(item["arguments"]));
+  history.open("assistant", true, path);
+  history.add_call(id, name, std::move(item["arguments"]), path);
 }
 
-void add_output(Json& item, const Fields& fields, ChatHistory& history) {
+void add_output(Json& item, const std::string& path, TranslationMemory& memory,
+                ChatHistory& history) {
+  const Fields fields(item, path);
   const std::string_view id = fields.required_text("call_id");
   fields.require("output");
   Json parts = Json::array();
@@ -111,6 +116,7 @@ void add_output(Json& item, const Fields& fields, ChatHistory& history) {
   take_content(
       item["output"], fields.path_of("output"),
       [&](Json text) {
+        memory.add(kTranslatedBytes);
         parts.push_back({{"type", "text"}, {"text", std::move(text)}});
       },
       [&](const Json& part) { copy_mark(part, marked); });
@@ -119,7 +125,7 @@ void add_output(Json& item, const Fields& fields, ChatHistory& history) {
     Json text = std::move(content.front()["text"]);
     content = std::move(text);
   }
-  history.add_result(id, fields.path_of("call_id"), std::move(content));
+  history.add_result(id, fields.path_of("call_id"), std::move(content), path);
   history.mark(marked);
 }
 
@@ -134,72 +140,50 @@ std::string joined_texts(const Fields& fields, const char* name) {
 
 // Reasoning stands in `content`, or in the summary of clients that asked for one. What another
 // server encrypted is left out.
-void add_reasoning(const Fields& fields, ChatHistory& history) {
+void add_reasoning(const Json& item, const std::string& path, ChatHistory& history) {
+  const Fields fields(item, path);
   const std::string content = joined_texts(fields, "content");
   const std::string summary = joined_texts(fields, "summary");
   if (content.empty() && summary.empty()) return;
-  history.open("assistant", history.has_only_reasoning());
+  history.open("assistant", history.has_only_reasoning(), path);
   history.add_reasoning(content.empty() ? summary : content);
 }
 
-void add_item(Json& item, const std::string& path, ChatHistory& history) {
+void add_item(Json& item, const std::string& path, TranslationMemory& memory,
+              ChatHistory& history) {
   const Fields fields(item, path);
   const std::string type(fields.text("type").value_or("message"));
   if (type == "message") {
-    add_message(item, fields, history);
+    add_message(item, path, history);
   } else if (type == "function_call") {
-    add_call(item, fields, history);
+    add_call(item, path, history);
   } else if (type == "function_call_output") {
-    add_output(item, fields, history);
+    add_output(item, path, memory, history);
   } else if (type == "reasoning") {
-    add_reasoning(fields, history);
+    add_reasoning(item, path, history);
   } else {
     refuse_item_type(
         fields, "\"message\", \"function_call\", \"function_call_output\" and \"reasoning\" are");
   }
 }
 
-Json take_messages(Json& body) {
+void take_input(Json& body, TranslationMemory& memory, ChatHistory& history) {
   const Fields fields(body);
-  ChatHistory history;
   if (fields.text("instructions")) {
-    history.open("system", false);
+    history.open("system", false, "instructions");
     history.add_text(std::move(body["instructions"]));
   }
   fields.require("input");
   Json& input = body["input"];
   if (input.is_string()) {
-    history.open("user", false);
-    history.add_text(std::move(input));
-    return history.take();
+    history.open("user", false, "input");
+    return history.add_text(std::move(input));
   }
   if (!input.is_array()) refuse_type("input", input, "a string or an array of items");
   if (input.empty()) throw ApiError(400, "input: is empty, expected at least one item", "input");
   for (std::size_t i = 0; i < input.size(); ++i) {
-    add_item(input[i], element_path("input", i), history);
+    add_item(input[i], element_path("input", i), memory, history);
   }
-  return history.take();
-}
-
-// Tools of other types run on OpenAI's servers or need grammars: they are left out.
-Json take_tools(Json& body) {
-  Json tools = Json::array();
-  if (read_objects(Fields(body), "tools") == nullptr) return tools;
-  Json& given = body["tools"];
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const Fields tool(given[i], element_path("tools", i));
-    if (tool.required_text("type") != "function") continue;
-    Json function = {{"name", tool.required_text("name")}};
-    if (tool.text("description")) function["description"] = *tool.text("description");
-    if (tool.object("parameters") != nullptr) {
-      function["parameters"] = std::move(given[i]["parameters"]);
-    }
-    if (const auto strict = tool.boolean("strict")) function["strict"] = *strict;
-    Json entry = {{"type", "function"}};
-    entry["function"] = std::move(function);
-    tools.push_back(std::move(entry));
-  }
-  return tools;
 }
 
 void read_tool_choice(const Fields& fields, Json& chat) {
@@ -248,9 +232,25 @@ void take_text_format(Json& body, Json& chat) {
   chat["response_format"] = std::move(response_format);
 }
 
-}  // namespace
-
 constexpr std::size_t kEchoBytesMax = std::size_t{64} << 10;  // of one member
+
+// Subtracts the bytes that a value has as JSON from `room`; returns false where there are more. No
+// text is made of values that are not repeated.
+bool fits(const Json& value, std::size_t& room) {
+  const std::size_t bytes =
+      8 + (value.is_string() ? value.get_ref<const std::string&>().size() : std::size_t{0});
+  if (bytes > room) return false;
+  room -= bytes;
+  if (!value.is_structured()) return true;
+  for (const auto& [key, member] : value.items()) {
+    if (key.size() > room) return false;
+    room -= key.size();
+    if (!fits(member, room)) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 ResponseEcho echo_of_responses(const Json& body) {
   // Name, and what stands there where the request says nothing.
@@ -272,8 +272,10 @@ ResponseEcho echo_of_responses(const Json& body) {
   const Fields fields(body);
   for (const auto& [name, otherwise] : kMembers) {
     const Json* const given = fields.find(name);
-    std::string said = given ? dump_json(*given) : std::string(otherwise);
     // A stream says it three times.
+    std::size_t room = kEchoBytesMax;
+    const bool repeats = given != nullptr && fits(*given, room);
+    std::string said = repeats ? dump_json(*given) : std::string(otherwise);
     if (said.size() > kEchoBytesMax) said = otherwise;
     echo.members += fmt::format("\"{}\":{},", name, said);
   }
@@ -284,14 +286,18 @@ ResponseEcho echo_of_responses(const Json& body) {
   return echo;
 }
 
-TranslatedChat chat_of_responses(Json body) {
+TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   const Fields fields(body);
   refuse_state(fields);
+  TranslationMemory memory(counted);
   TranslatedChat chat;
   chat.names = kResponseNames;
   move_shared_fields(body, chat.body);
-  chat.body["messages"] = take_messages(body);
-  if (Json tools = take_tools(body); !tools.empty()) chat.body["tools"] = std::move(tools);
+  ChatHistory history(memory);
+  take_input(body, memory, history);
+  chat.body["messages"] = history.take();
+  chat.paths.messages = history.take_places();
+  take_function_tools(body, {.schema = "parameters", .needs_type = true}, memory, chat);
   read_tool_choice(fields, chat.body);
   read_reasoning(fields, chat.body);
   take_text_format(body, chat.body);

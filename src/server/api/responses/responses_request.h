@@ -17,6 +17,7 @@ struct ResponseEcho {
 
 // Throws ApiError with paths of the body that was given.
 ResponseEcho echo_of_responses(const Json& body);
-TranslatedChat chat_of_responses(Json body);
+// Also throws the refusal of `memory`, which counts what the chat takes.
+TranslatedChat chat_of_responses(Json body, ReadingMemory* memory = nullptr);
 
 }  // namespace pagoda::server::responses

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <ostream>
 
 #include "base/half.h"
@@ -29,11 +30,14 @@ struct Case {
   std::uint32_t heads;
   std::uint32_t kv_heads;
   std::uint32_t window;
+  float cap = 0;
+  bool sinks = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   const char* const names[] = {"fp32", "fp16", "bf16", "fp8"};
   *out << names[static_cast<int>(c.element)] << " heads of " << c.dim << ", " << c.heads << " to "
-       << c.kv_heads << ", blocks of " << c.block_tokens << ", window " << c.window;
+       << c.kv_heads << ", blocks of " << c.block_tokens << ", window " << c.window << ", cap "
+       << c.cap << (c.sinks ? ", sinks" : "");
 }
 
 std::vector<Case> all_cases() {
@@ -46,6 +50,16 @@ std::vector<Case> all_cases() {
       cases.push_back({element, dim, 128, 8, 1, 300});
       cases.push_back({element, dim, 16, 24, 1, 513});
     }
+    // The kernel of all other heads.
+    for (const std::uint32_t dim : {16u, 80u, 96u, 112u, 192u, 512u}) {
+      cases.push_back({element, dim, 16, 2, 2, 0});
+      cases.push_back({element, dim, 64, 3, 1, 100});
+      cases.push_back({element, dim, 128, 24, 1, 300, 5.0f, true});
+    }
+    cases.push_back({element, 64, 16, 8, 1, 128, 0.0f, true});
+    cases.push_back({element, 128, 32, 4, 2, 0, 0.0f, true});
+    cases.push_back({element, 128, 16, 4, 2, 90, 4.0f});
+    cases.push_back({element, 256, 16, 8, 4, 0, 50.0f});
   }
   return cases;
 }
@@ -101,6 +115,8 @@ class Step {
     places_on_gpu_ = gpu.send(batch_tokens_);
     nonfinite_on_gpu_ = gpu.send(std::vector<std::uint32_t>(sequences_.size()));
     table_on_gpu_ = gpu.send(table_);
+    for (std::uint32_t h = 0; h < c.heads; ++h) sinks_.push_back(uniform(77, h, 4.0f));
+    sinks_on_gpu_ = gpu.send(sinks_);
   }
 
   const std::vector<cuda::BatchToken>& batch_tokens() const { return batch_tokens_; }
@@ -135,8 +151,9 @@ class Step {
   std::vector<std::uint32_t> nonfinite_now() {
     return gpu_.fetch<std::uint32_t>(nonfinite_on_gpu_, sequences_.size());
   }
-  // [rows][heads][dim], with as many blocks at once as `blocks`.
-  std::vector<cuda::Bf16> attend(std::uint32_t blocks) {
+  // [rows][heads][dim], with as many blocks at once as `blocks`; `general`: by the kernel of all
+  // heads.
+  std::vector<cuda::Bf16> attend(std::uint32_t blocks, bool general = false) {
     model::AttentionPlan plan;
     plan.fill(sequences_,
               {.heads = case_.heads, .kv_heads = case_.kv_heads, .window = case_.window},
@@ -144,7 +161,7 @@ class Step {
     const std::uint32_t columns = case_.heads * case_.dim;
     const auto rows = static_cast<std::uint32_t>(batch_tokens_.size());
     const device::Buffer activations = gpu_.poisoned(2 * cuda::activation_values(rows, columns));
-    const device::Buffer partials = gpu_.poisoned(4 * (1u << 16) * cuda::partial_floats(256));
+    const device::Buffer partials = gpu_.poisoned(4 * (1u << 16) * cuda::partial_floats(512));
     const device::Buffer items = gpu_.send(plan.items);
     const device::Buffer counts =
         gpu_.send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
@@ -155,13 +172,16 @@ class Step {
                                 .heads = case_.heads,
                                 .window = case_.window,
                                 .scale = scale(),
+                                .cap = case_.cap,
+                                .sinks = case_.sinks ? sinks_on_gpu_.as<float>() : nullptr,
                                 .items = items.as<cuda::AttentionItem>(),
                                 .item_count = counts.as<std::uint32_t>(),
                                 .items_max = static_cast<std::uint32_t>(plan.items.size()) + 3,
                                 .rows = rows,
                                 .partials = partials.as<float>(),
                                 .activations = activations.as<cuda::Bf16>()};
-    cuda::launch_paged_attention(job, gpu_.stream().handle());
+    (general ? cuda::launch_general_attention : cuda::launch_paged_attention)(
+        job, gpu_.stream().handle());
     device::Buffer merges;
     if (!plan.merges.empty()) {
       merges = gpu_.send(plan.merges);
@@ -222,6 +242,9 @@ class Step {
     }
   }
   const std::vector<std::byte>& pages_before() const { return pages_; }
+  std::optional<float> sink(std::uint32_t head) const {
+    return case_.sinks ? std::optional<float>(sinks_[head]) : std::nullopt;
+  }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
   std::uint16_t round_query(float value) const {
     return case_.element == Element::kBF16 ? bf16_from_float(value) : fp16_from_float(value);
@@ -270,6 +293,8 @@ class Step {
   device::Buffer places_on_gpu_;
   device::Buffer nonfinite_on_gpu_;
   device::Buffer table_on_gpu_;
+  std::vector<float> sinks_;
+  device::Buffer sinks_on_gpu_;
 };
 
 class GpuAttention : public testing::TestWithParam<Case> {};
@@ -308,6 +333,7 @@ TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
   const std::vector<cuda::Bf16> got = step.attend(100000);
   for (const std::uint32_t blocks : {1u, 40u}) {
     ASSERT_TRUE(step.attend(blocks) == got) << blocks << " blocks";
+    ASSERT_TRUE(step.attend(blocks, true) == got) << blocks << " blocks, the general kernel";
   }
   for (std::uint32_t s = 0; s < step.sequences().size(); ++s) {
     const cuda::BatchSequence& sequence = step.sequences()[s];
@@ -330,7 +356,9 @@ TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
                                         .scale = step.scale(),
                                         .first = kernels::first_visible_key(position, c.window),
                                         .position = position,
-                                        .bf16_weights = c.element == Element::kBF16},
+                                        .bf16_weights = c.element == Element::kBF16,
+                                        .cap = c.cap,
+                                        .sink = step.sink(head)},
                                        keys.data(), values.data());
         double error = 0;
         double norm = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <ostream>
 #include <vector>
 
@@ -29,10 +30,12 @@ struct Case {
   std::uint32_t window = 0;
   std::uint32_t block_tokens = 16;
   Element element = Element::kBF16;
+  bool sinks = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.heads << " of " << c.kv_heads << " heads of " << c.dim << ", window " << c.window
-       << ", blocks of " << c.block_tokens << (c.element == Element::kBF16 ? ", bf16" : ", fp16");
+       << ", blocks of " << c.block_tokens << (c.element == Element::kBF16 ? ", bf16" : ", fp16")
+       << (c.sinks ? ", sinks" : "");
 }
 
 float rounded(Element element, float value) {
@@ -72,6 +75,7 @@ class WideAttentionFixture {
     for (std::size_t i = 0; i < std::size_t{rows_} * case_.heads * case_.dim; ++i) {
       queries_.push_back(bits_of(case_.element, uniform(3, i, 2.0f)));
     }
+    for (std::uint32_t h = 0; h < case_.heads; ++h) sinks_.push_back(uniform(4, h, 3.0f));
   }
 
   float key(std::uint32_t sequence, std::uint32_t head, std::uint64_t token,
@@ -89,6 +93,9 @@ class WideAttentionFixture {
   }
   std::uint32_t rows() const { return rows_; }
   const std::vector<BatchSequence>& sequences() const { return sequences_; }
+  std::optional<float> sink(std::uint32_t head) const {
+    return case_.sinks ? std::optional<float>(sinks_[head]) : std::nullopt;
+  }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
 
   // The activations that attention leaves, of tiles of so many rows.
@@ -109,6 +116,7 @@ class WideAttentionFixture {
     const device::Buffer tables = gpu_.send(table_);
     const device::Buffer list = gpu_.send(items);
     const device::Buffer count = gpu_.send(std::vector{static_cast<std::uint32_t>(items.size())});
+    const device::Buffer sinks = gpu_.send(sinks_);
     const device::Buffer activations = gpu_.poisoned(values * sizeof(cuda::Bf16));
     const cuda::PagedAttention job = {
         .query = query.as<std::uint16_t>(),
@@ -117,6 +125,7 @@ class WideAttentionFixture {
         .heads = case_.heads,
         .window = case_.window,
         .scale = scale(),
+        .sinks = case_.sinks ? sinks.as<float>() : nullptr,
         .items = list.as<AttentionItem>(),
         .item_count = count.as<std::uint32_t>(),
         .items_max = static_cast<std::uint32_t>(items.size()),
@@ -161,6 +170,7 @@ class WideAttentionFixture {
   std::vector<std::uint32_t> table_;
   std::vector<std::byte> pages_;
   std::vector<std::uint16_t> queries_;
+  std::vector<float> sinks_;
   DeviceFixture gpu_;
 };
 
@@ -224,7 +234,8 @@ TEST_P(WideAttention, IsThatOfItsReferenceWithinTheRoundingOfItsResult) {
                                       .scale = gpu.scale(),
                                       .first = first,
                                       .position = position,
-                                      .bf16_weights = tested.element == Element::kBF16},
+                                      .bf16_weights = tested.element == Element::kBF16,
+                                      .sink = gpu.sink(head)},
                                      keys.data(), values.data());
       for (std::uint32_t d = 0; d < tested.dim; ++d) {
         const std::size_t at = cuda::activation_index(row, head * tested.dim + d, gpu.rows());
@@ -253,6 +264,9 @@ std::vector<Case> cases() {
     }
   }
   all.push_back({.heads = 32, .kv_heads = 8, .block_tokens = 128});
+  all.push_back({.dim = 64, .heads = 16, .kv_heads = 2, .window = 128, .sinks = true});
+  all.push_back({.heads = 4, .kv_heads = 2, .element = Element::kF16, .sinks = true});
+  all.push_back({.dim = 256, .heads = 4, .kv_heads = 2, .sinks = true});
   return all;
 }
 

@@ -32,11 +32,12 @@ TEST(GpuEmbed, RowsAreTheEmbeddingsOfTheirTokensOrSampledOnes) {
                       .sampled_tokens = sampled_tokens.as<std::uint32_t>(),
                       .rows = static_cast<std::uint32_t>(batch_tokens.size()),
                       .width = width,
+                      .scale = 1.7f,
                       .residual = residual.as<float>()},
                      gpu.stream().handle());
   const auto got = gpu.fetch<float>(residual, batch_tokens.size() * width);
   for (std::size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i], float_from_bf16(table[tokens[i / width] * width + i % width])) << i;
+    ASSERT_EQ(got[i], float_from_bf16(table[tokens[i / width] * width + i % width]) * 1.7f) << i;
   }
 }
 

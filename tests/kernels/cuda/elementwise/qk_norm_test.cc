@@ -64,5 +64,37 @@ TEST(QkNormTest, IsTheReferencesToTheBitAndLeavesValuesAlone) {
   }
 }
 
+// Of models that norm values and no queries: by a norm without weights.
+TEST(QkNormTest, ValuesHaveANormWithoutWeights) {
+  REQUIRE_GPU();
+  device::Stream stream = device::Stream::create().value();
+  constexpr std::uint32_t kRows = 3;
+  constexpr std::uint32_t kHeads = 5;
+  constexpr std::uint32_t kKvHeads = 2;
+  constexpr std::uint32_t kDim = 80;
+  std::vector<float> qkv(std::size_t{kRows} * (kHeads + 2 * kKvHeads) * kDim);
+  for (std::size_t i = 0; i < qkv.size(); ++i) qkv[i] = uniform(17, i, 3.0f);
+  const device::Buffer rows = sent(stream, qkv);
+  cuda::launch_qk_norm({.qkv = rows.as<float>(),
+                        .normalises_values = true,
+                        .rows = kRows,
+                        .heads = kHeads,
+                        .kv_heads = kKvHeads,
+                        .head_dim = kDim,
+                        .epsilon = 1e-6f},
+                       stream.handle());
+  std::vector<float> got(qkv.size());
+  ASSERT_TRUE(
+      stream.copy_to_host(reinterpret_cast<std::byte*>(got.data()), rows.data(), rows.bytes())
+          .ok());
+  ASSERT_TRUE(stream.wait().ok());
+  const std::vector<float> ones(kDim, 1.0f);
+  for (std::uint32_t head = 0; head < kRows * (kHeads + 2 * kKvHeads); ++head) {
+    if (head % (kHeads + 2 * kKvHeads) < kHeads + kKvHeads) continue;
+    cuda::reference::qk_norm(qkv.data() + std::size_t{head} * kDim, ones.data(), 1e-6f, kDim);
+  }
+  EXPECT_EQ(std::memcmp(got.data(), qkv.data(), got.size() * sizeof(float)), 0);
+}
+
 }  // namespace
 }  // namespace pagoda::gpu_test

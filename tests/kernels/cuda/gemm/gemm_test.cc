@@ -146,48 +146,86 @@ TEST_P(GemmTest, ManyWeightRowsHaveTheBitsOfFew) {
 
 INSTANTIATE_TEST_SUITE_P(Types, GemmTest,
                          testing::Values(TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-                                         TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K));
+                                         TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K,
+                                         TensorType::kMXFP4));
+
+std::vector<float> random_bias() {
+  std::vector<float> bias(96);
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = uniform(3, i, 1.0f);
+  return bias;
+}
 
 class GemmEpilogueTest : public testing::TestWithParam<std::tuple<TensorType, int>> {};
 
-TEST_P(GemmEpilogueTest, AddsBiasToWhatWasThereOrAppliesSwiGlu) {
+TEST_P(GemmEpilogueTest, AddsBiasToWhatWasThere) {
   REQUIRE_GPU();
   DeviceFixture gpu;
   const auto& [type, count] = GetParam();
   const PackedOnGpu weight = pack(gpu, random_matrix(type, 96, 256, 9));
   const auto rows = random_rows(count, 256);
   const std::vector<float> y = multiply(gpu, weight.matrix, rows);
-  std::vector<float> bias(96);
-  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = uniform(3, i, 1.0f);
+  const std::vector<float> bias = random_bias();
   const device::Buffer x = gpu.send(activations_of(rows, 256));
   const device::Buffer on_gpu = gpu.send(bias);
   const std::vector<float> before(count * 96, 0.5f);
   const device::Buffer sums = gpu.send(before);
-  cuda::Gemm job = {.weight = weight.matrix,
-                    .x = x.as<Bf16>(),
-                    .rows = static_cast<std::uint32_t>(count),
-                    .epilogue = cuda::Epilogue::kAdd,
-                    .out = sums.as<float>(),
-                    .out_stride = 96,
-                    .bias = on_gpu.as<float>()};
-  cuda::launch_gemm(job, gpu.stream().handle());
+  cuda::launch_gemm({.weight = weight.matrix,
+                     .x = x.as<Bf16>(),
+                     .rows = static_cast<std::uint32_t>(count),
+                     .epilogue = cuda::Epilogue::kAdd,
+                     .out = sums.as<float>(),
+                     .out_stride = 96,
+                     .bias = on_gpu.as<float>()},
+                    gpu.stream().handle());
   const std::vector<float> added = gpu.fetch<float>(sums, count * 96);
   for (std::size_t i = 0; i < added.size(); ++i) {
     ASSERT_EQ(added[i], 0.5f + (y[i] + bias[i % 96]));
   }
-  const device::Buffer gated = gpu.poisoned(2 * cuda::activation_values(count, 48));
-  job.epilogue = cuda::Epilogue::kSwiGlu;
-  job.bias = nullptr;
-  job.activations = gated.as<Bf16>();
-  cuda::launch_gemm(job, gpu.stream().handle());
-  const auto activations = gpu.fetch<Bf16>(gated, cuda::activation_values(count, 48));
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t c = 0; c < 48; ++c) {
-      const float gate = y[r * 96 + c / 8 * 16 + c % 8];
-      const float up = y[r * 96 + c / 8 * 16 + 8 + c % 8];
-      const float expected = cuda::reference::swiglu(gate, up);
-      const float got = float_from_bf16(activations[cuda::activation_index(r, c, count)]);
-      ASSERT_NEAR(got, expected, std::abs(expected) / 128 + 1e-30f);
+}
+
+struct Gate {
+  cuda::Epilogue epilogue;
+  float (*reference)(float gate, float up);
+};
+constexpr Gate kGates[] = {
+    {cuda::Epilogue::kSwiGlu, cuda::reference::swiglu},
+    {cuda::Epilogue::kGeGlu, cuda::reference::geglu},
+    {cuda::Epilogue::kClampedSwiGlu, cuda::reference::clamped_swiglu},
+};
+
+TEST_P(GemmEpilogueTest, JoinsGatesAndUpsAfterTheirBiases) {
+  REQUIRE_GPU();
+  DeviceFixture gpu;
+  const auto& [type, count] = GetParam();
+  const PackedOnGpu weight = pack(gpu, random_matrix(type, 96, 256, 9));
+  const auto rows = random_rows(count, 256);
+  const std::vector<float> y = multiply(gpu, weight.matrix, rows);
+  const std::vector<float> bias = random_bias();
+  const device::Buffer x = gpu.send(activations_of(rows, 256));
+  const device::Buffer on_gpu = gpu.send(bias);
+  for (const Gate& gate : kGates) {
+    for (const bool biased : {false, true}) {
+      const device::Buffer gated = gpu.poisoned(2 * cuda::activation_values(count, 48));
+      cuda::launch_gemm({.weight = weight.matrix,
+                         .x = x.as<Bf16>(),
+                         .rows = static_cast<std::uint32_t>(count),
+                         .epilogue = gate.epilogue,
+                         .bias = biased ? on_gpu.as<float>() : nullptr,
+                         .activations = gated.as<Bf16>()},
+                        gpu.stream().handle());
+      const auto activations = gpu.fetch<Bf16>(gated, cuda::activation_values(count, 48));
+      const auto value = [&](std::size_t row, std::size_t output) {
+        return y[row * 96 + output] + (biased ? bias[output] : 0.0f);
+      };
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        for (std::size_t c = 0; c < 48; ++c) {
+          const std::size_t output = c / 8 * 16 + c % 8;
+          const float expected = gate.reference(value(r, output), value(r, output + 8));
+          const float got = float_from_bf16(activations[cuda::activation_index(r, c, count)]);
+          ASSERT_NEAR(got, expected, std::abs(expected) / 128 + 1e-30f)
+              << "gate " << static_cast<int>(gate.epilogue) << ", row " << r << ", column " << c;
+        }
+      }
     }
   }
 }

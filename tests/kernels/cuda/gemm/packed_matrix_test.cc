@@ -65,7 +65,7 @@ TEST_P(PackedMatrixTest, RowsAndColumnsBeyondTheMatrixAreZero) {
 INSTANTIATE_TEST_SUITE_P(Types, PackedMatrixTest,
                          testing::Values(TensorType::kF32, TensorType::kF16, TensorType::kBF16,
                                          TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ8_0,
-                                         TensorType::kQ4_K, TensorType::kQ6_K));
+                                         TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kMXFP4));
 
 TEST(PackedMatrixSizes, QuantisedWeightsTakeTheirBitsAndAScaleEach) {
   EXPECT_EQ(kernels::cuda::packed_bytes(WeightFormat::kBf16, 16, 64), 16u * 64 * 2);

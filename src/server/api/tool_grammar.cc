@@ -1,0 +1,219 @@
+#include "server/api/tool_grammar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "chat/call_literals.h"
+#include "chat/call_reader.h"
+#include "chat/literal.h"
+#include "server/api_error.h"
+#include "text/abbreviated.h"
+
+namespace pagoda::server {
+
+using chat::ArgumentSyntax;
+using chat::ArgumentType;
+using structured::GrammarNodeId;
+using structured::JsonMember;
+using structured::JsonObject;
+using structured::ObjectForm;
+using structured::SchemaMember;
+using structured::SchemaMembers;
+
+namespace {
+
+const Json& no_parameters() {
+  static const Json kSchema = {
+      {"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+  return kSchema;
+}
+
+const ObjectForm& keyword_form() {
+  static const ObjectForm kForm = {
+      .open = "(", .close = ")", .comma = ", ", .key_begin = "", .key_end = "=", .is_json = false};
+  return kForm;
+}
+
+const chat::KeyEnd& key_end_of(const chat::TaggedArguments& tagged, ArgumentType type) {
+  const auto found = std::find_if(tagged.key_ends.begin(), tagged.key_ends.end(),
+                                  [type](const chat::KeyEnd& end) { return end.type == type; });
+  return found == tagged.key_ends.end() ? tagged.key_ends.front() : *found;
+}
+
+[[noreturn]] void refuse_schema(const ChosenTool& tool, const Error& error) {
+  constexpr std::size_t kMessageBytesMax = 1000;
+  throw ApiError(
+      400, fmt::format("{}: {}", tool.path, text::abbreviated(error.message, kMessageBytesMax)),
+      tool.path, "invalid_grammar");
+}
+
+}  // namespace
+
+ToolGrammar::ToolGrammar(structured::GrammarBuilder& builder, const chat::AnswerForm& form,
+                         const MarkedText& marked, const ToolChoice& choice)
+    : builder_(builder), form_(form), calls_(*form.calls), marked_(marked), choice_(choice) {}
+
+GrammarNodeId ToolGrammar::calls(bool by_schema) {
+  by_schema_ = by_schema;
+  return form_.channels ? channel_call() : section(0);
+}
+
+// A marker announces calls: behind it nothing but a call is allowed.
+GrammarNodeId ToolGrammar::text_or_calls() {
+  by_schema_ = false;
+  if (form_.channels) {
+    const GrammarNodeId text =
+        builder_.sequence({literal("<|channel|>final<|message|>"), builder_.any_text()});
+    return builder_.alternatives({text, channel_call()});
+  }
+  const std::string marker = chat::section_marker(calls_);
+  if (!marker.empty()) {
+    const std::string& first =
+        chat::core(calls_.section_begin).empty() ? calls_.call_begin : calls_.section_begin;
+    return builder_.text_until(marked_.encode(marker), section(first.find(marker) + marker.size()),
+                               true);
+  }
+  // Calls stand at the start of the answer.
+  const std::string opening = bare_opening();
+  if (opening.empty()) return builder_.alternatives({section(0), builder_.any_text()});
+  return builder_.alternatives({section(0), builder_.text_not_beginning(opening)});
+}
+
+// The text at which an answer is seen to be a call: "{\"name\"", or a bracket.
+std::string ToolGrammar::bare_opening() const {
+  if (calls_.syntax != chat::CallSyntax::kJsonObject) {
+    return std::string(chat::core(calls_.section_begin));
+  }
+  const std::string begin = calls_.section_begin + chat::call_literals(calls_, "").begin;
+  const std::size_t key = begin.find('"');
+  return begin.substr(0, begin.find('"', key + 1) + 1);
+}
+
+GrammarNodeId ToolGrammar::section(std::size_t skipped) {
+  const bool has_section = !chat::core(calls_.section_begin).empty();
+  std::vector<GrammarNodeId> firsts;
+  std::vector<GrammarNodeId> others;
+  for (const ChosenTool& tool : choice_.tools) {
+    const GrammarNodeId given = arguments(tool);
+    others.push_back(call(tool, given, 0));
+    firsts.push_back(has_section || skipped == 0 ? others.back() : call(tool, given, skipped));
+  }
+  const GrammarNodeId more =
+      builder_.sequence({literal(calls_.separator), builder_.alternatives(others)});
+  return builder_.sequence(
+      {literal(std::string_view(calls_.section_begin).substr(has_section ? skipped : 0)),
+       builder_.alternatives(firsts), choice_.single ? builder_.empty() : builder_.repeat(more, 0),
+       literal(calls_.section_end)});
+}
+
+GrammarNodeId ToolGrammar::call(const ChosenTool& tool, NodeId given, std::size_t skipped) {
+  const chat::CallLiterals literals = chat::call_literals(calls_, tool.name);
+  std::string_view begin = std::string_view(literals.begin).substr(skipped);
+  std::vector<GrammarNodeId> parts;
+  if (calls_.has_slot && !calls_.slot_is_id) {
+    // The number of the call, which the literals have as 0.
+    begin.remove_suffix(calls_.arguments_begin.size() + 1);
+    parts = {literal(begin), builder_.regex("[0-9]{1,3}").value(), literal(calls_.arguments_begin)};
+  } else {
+    parts = {literal(begin)};
+  }
+  parts.push_back(given);
+  parts.push_back(literal(literals.end));
+  return builder_.sequence(parts);
+}
+
+// <|channel|>commentary to=functions.N <|constrain|>json<|message|>{…}
+GrammarNodeId ToolGrammar::channel_call() {
+  std::vector<GrammarNodeId> branches;
+  for (const ChosenTool& tool : choice_.tools) {
+    branches.push_back(
+        builder_.sequence({literal(tool.name + " <|constrain|>json<|message|>"), arguments(tool)}));
+  }
+  return builder_.sequence(
+      {literal("<|channel|>commentary to=functions."), builder_.alternatives(branches)});
+}
+
+GrammarNodeId ToolGrammar::arguments(const ChosenTool& tool) {
+  if (tool.strict || by_schema_) {
+    const Result<NodeId> made = arguments_by_schema(tool);
+    if (made.ok()) return made.value();
+    if (tool.strict) refuse_schema(tool, made.error());
+  }
+  if (!any_) any_ = any_arguments();
+  return *any_;
+}
+
+structured::JsonStyle ToolGrammar::quoted_style() const {
+  return {.quote = marked_.encode(calls_.quote)};
+}
+
+Result<GrammarNodeId> ToolGrammar::arguments_by_schema(const ChosenTool& tool) {
+  const Json& schema = tool.parameters == nullptr ? no_parameters() : *tool.parameters;
+  const bool is_json = form_.channels || calls_.syntax == chat::CallSyntax::kJsonObject ||
+                       calls_.arguments == ArgumentSyntax::kJson;
+  if (is_json) return builder_.schema(schema);
+  if (calls_.arguments == ArgumentSyntax::kQuoted) return builder_.schema(schema, quoted_style());
+  ASSIGN_OR_RETURN(const SchemaMembers all, builder_.members(schema));
+  JsonObject object;
+  const bool is_tagged = calls_.arguments == ArgumentSyntax::kTagged;
+  const chat::ToolSchemas types(Json::array({{{"name", tool.name}, {"parameters", schema}}}));
+  for (const SchemaMember& member : all.members) {
+    const ArgumentType type = types.type_of(tool.name, member.name);
+    object.members.push_back(
+        {member.name, is_tagged ? tagged_value(member, type) : member.value, member.required});
+  }
+  if (!is_tagged) {
+    object.additional = all.additional;
+    return builder_.object(object, keyword_form());
+  }
+  return builder_.object(object, {.open = "",
+                                  .close = "",
+                                  .comma = "",
+                                  .key_begin = marked_.encode(calls_.tagged.key_begin),
+                                  .key_end = "",
+                                  .is_json = false});
+}
+
+// What follows a key: its end, the value, and the value's end. A string stands there as it is.
+GrammarNodeId ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type) {
+  const chat::TaggedArguments& tagged = calls_.tagged;
+  const bool is_text = type == ArgumentType::kString;
+  const chat::KeyEnd& end =
+      key_end_of(tagged, is_text ? ArgumentType::kString : ArgumentType::kJson);
+  const std::string closing =
+      tagged.value_end + (tagged.value_end_has_key ? member.name + tagged.close_end : "");
+  const std::string_view trimmed = chat::core(closing);
+  const GrammarNodeId space = literal(chat::tail_space(closing));
+  if (is_text && !member.text) {
+    return builder_.sequence(
+        {literal(end.text), builder_.text_until(marked_.encode(trimmed), space)});
+  }
+  return builder_.sequence(
+      {literal(end.text), is_text ? *member.text : member.value, literal(closing)});
+}
+
+GrammarNodeId ToolGrammar::any_arguments() {
+  const bool is_json = form_.channels || calls_.syntax == chat::CallSyntax::kJsonObject ||
+                       calls_.arguments == ArgumentSyntax::kJson;
+  if (is_json) return builder_.json_object();
+  if (calls_.arguments == ArgumentSyntax::kQuoted) return builder_.json_object(quoted_style());
+  const GrammarNodeId key = builder_.regex("[A-Za-z_][A-Za-z0-9_-]{0,63}").value();
+  if (calls_.arguments == ArgumentSyntax::kKeywords) {
+    JsonObject object;
+    object.additional = builder_.json_value();
+    return builder_.object(object, keyword_form());
+  }
+  const chat::TaggedArguments& tagged = calls_.tagged;
+  // The end's key is not known to be that of the beginning; readers take the first end that fits.
+  const GrammarNodeId closing = tagged.value_end_has_key
+                                    ? builder_.sequence({key, literal(tagged.close_end)})
+                                    : literal(chat::tail_space(tagged.value_end));
+  const GrammarNodeId value = builder_.sequence(
+      {literal(tagged.key_begin), key, literal(key_end_of(tagged, ArgumentType::kString).text),
+       builder_.text_until(marked_.encode(chat::core(tagged.value_end)), closing)});
+  return builder_.repeat(value, 0);
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,93 @@
+// Matcher follows one answer through a grammar, token by token, and says which tokens may come
+// next.
+//
+// The mask is a function of the grammar, the vocabulary and the tokens so far: neither the batch
+// nor the cache is known here. Copies are independent: a fork of a sequence copies its matcher.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "structured/automaton.h"
+#include "structured/grammar.h"
+#include "structured/mask_vocabulary.h"
+
+namespace pagoda::structured {
+
+class Matcher {
+ public:
+  Matcher(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const MaskVocabulary> vocabulary);
+
+  // Sets the bits of the tokens that may come next, in `mask` of vocabulary().words() words, and
+  // clears all others. An error where the grammar needs more work for one token than allowed, or
+  // where no token may come.
+  Status fill_mask(std::span<MaskWord> mask);
+
+  // Takes the next token. An error, and no change, for a token that may not come.
+  Status accept(TokenId token);
+
+  // Whether the text so far may be all of it.
+  bool may_end() const { return has_ended_ || automaton_.accepts(state_); }
+  // Whether an end token was taken.
+  bool has_ended() const { return has_ended_; }
+  // Whether nothing but an end token may come.
+  bool must_end() const;
+
+  const MaskVocabulary& vocabulary() const { return *vocabulary_; }
+  const Grammar& grammar() const { return *grammar_; }
+  // The most memory that a matcher takes, without its grammar and vocabulary.
+  std::uint64_t bytes_max() const;
+  // The memory of the states that it has now.
+  std::uint64_t bytes() const { return automaton_.bytes(); }
+
+ private:
+  struct CachedMask {
+    StateId state = kDeadState;  // canonical; kDeadState: empty
+    std::vector<MaskWord> mask;
+  };
+
+  static constexpr std::size_t kMasksCached = 8;
+
+  void compute_mask(StateId state, std::span<MaskWord> mask);
+  void add_string(const Configuration& configuration, const StringSlice& slice,
+                  std::span<MaskWord> mask);
+  template <class OnNumber>
+  void walk(const VocabularyTrie& trie, StateId from, const OnNumber& on_number);
+  void forget_if_large();
+
+  std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<const MaskVocabulary> vocabulary_;
+  Automaton automaton_;
+  StateId state_;
+  bool has_ended_ = false;
+  std::vector<CachedMask> cached_;
+  std::size_t next_cached_ = 0;
+  std::vector<StateId> path_;  // [depth] of a walk
+};
+
+// TextMatcher says whether whole texts match, byte by byte.
+class TextMatcher {
+ public:
+  explicit TextMatcher(const Grammar& grammar) : automaton_(grammar.program(), 1) {}
+
+  bool matches(std::string_view text);
+  // The work for all texts so far, in configurations of the automaton.
+  std::uint64_t work() const { return work_; }
+
+ private:
+  Automaton automaton_;
+  std::uint64_t work_ = 0;
+};
+
+// For tests and checks of one text.
+inline bool matches_text(const Grammar& grammar, std::string_view text) {
+  return TextMatcher(grammar).matches(text);
+}
+
+}  // namespace pagoda::structured

@@ -1,0 +1,347 @@
+#include "structured/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "structured/completion_depth.h"
+#include "structured/grammar_facts.h"
+#include "structured/string_automaton.h"
+
+namespace pagoda::structured {
+namespace {
+
+// Emits nodes from the end of the text to its beginning: each emission knows what follows it.
+class ProgramEmitter {
+ public:
+  ProgramEmitter(const GrammarTree& tree, const GrammarFacts& facts) : tree_(tree), facts_(facts) {
+    program_.code.push_back({.op = Op::kFail});
+    return_ = add({.op = Op::kReturn});
+    // A rule begins with a jump to its body, so that it has an address before it is emitted.
+    for (std::size_t i = 0; i < tree.rule_bodies().size(); ++i) add({.op = Op::kFail});
+  }
+
+  Result<Program> emit_all(GrammarNodeId root) {
+    for (RuleId rule = 0; rule < tree_.rule_bodies().size() && !too_large_; ++rule) {
+      rule_ = rule;
+      const Pc body = emit(tree_.rule_bodies()[rule], return_);
+      program_.code[rule_entry(rule)] = {.op = Op::kJump, .next = body};
+    }
+    if (!too_large_) program_.entry = emit(root, return_);
+    if (too_large_) {
+      const std::string place = rule_ ? tree_.rule_names()[*rule_] + ": " : "";
+      return Error{
+          ErrorCode::kOutOfRange,
+          fmt::format("{}the grammar needs more than {} instructions", place, kInstructionsMax)};
+    }
+    program_.depths = completion_depths(program_);
+    return std::move(program_);
+  }
+
+ private:
+  static constexpr Pc kFailPc = 0;
+  // Nodes visited, as copies of a repeated node are: many may lead to few instructions.
+  static constexpr std::uint64_t kEmissionStepsMax = 16 * kInstructionsMax;
+
+  Pc rule_entry(RuleId rule) const { return return_ + 1 + rule; }
+
+  Pc add(Instruction instruction) {
+    if (program_.code.size() >= kInstructionsMax) {
+      too_large_ = true;
+      return kFailPc;
+    }
+    program_.code.push_back(instruction);
+    return static_cast<Pc>(program_.code.size() - 1);
+  }
+
+  Pc add_split(std::vector<Pc> targets) {
+    targets.erase(std::remove(targets.begin(), targets.end(), kFailPc), targets.end());
+    if (targets.empty()) return kFailPc;
+    if (targets.size() == 1) return targets.front();
+    const auto first = static_cast<Pc>(program_.targets.size());
+    program_.targets.insert(program_.targets.end(), targets.begin(), targets.end());
+    return add(
+        {.op = Op::kSplit, .next = first, .extra = static_cast<std::uint32_t>(targets.size())});
+  }
+
+  std::uint32_t add_set(const ByteSet& set) {
+    program_.sets.push_back(set);
+    return static_cast<std::uint32_t>(program_.sets.size() - 1);
+  }
+
+  Pc add_range(std::uint8_t low, std::uint8_t high, Pc next) {
+    return add({.op = Op::kRange, .low = low, .high = high, .next = next});
+  }
+
+  Pc add_bytes(std::string_view bytes, Pc next) {
+    for (auto at = bytes.rbegin(); at != bytes.rend(); ++at) {
+      const auto byte = static_cast<std::uint8_t>(*at);
+      next = add_range(byte, byte, next);
+    }
+    return next;
+  }
+
+  Pc emit(GrammarNodeId id, Pc next) {
+    if (++steps_ > kEmissionStepsMax) too_large_ = true;
+    if (too_large_ || facts_.productive[id] == 0 || next == kFailPc) return kFailPc;
+    const GrammarNode& node = tree_.nodes()[id];
+    switch (node.kind) {
+      case NodeKind::kNever:
+        return kFailPc;
+      case NodeKind::kEmpty:
+        return next;
+      case NodeKind::kLiteral:
+        return add_bytes(tree_.texts()[node.a], next);
+      case NodeKind::kChoice:
+        return emit_choice(tree_.choices()[node.a], 0, next);
+      case NodeKind::kCodePoints:
+        return emit_code_points(tree_.sets()[node.a], next);
+      case NodeKind::kSequence:
+        for (std::uint32_t i = node.child_count; i-- > 0;) next = emit(child(node, i), next);
+        return next;
+      case NodeKind::kAlternatives:
+        return emit_alternatives(node, next);
+      case NodeKind::kRepeat:
+        return emit_repeat(node, next);
+      case NodeKind::kRule:
+        return emit_call(node, next);
+      case NodeKind::kString:
+        return emit_string(node, next);
+      case NodeKind::kOtherKey:
+        return emit_other_key(tree_.choices()[node.a], next);
+      case NodeKind::kMultiple:
+        return emit_multiple(node.a, next);
+    }
+    return kFailPc;
+  }
+
+  GrammarNodeId child(const GrammarNode& node, std::uint32_t index) const {
+    return tree_.children()[node.first_child + index];
+  }
+
+  Pc emit_alternatives(const GrammarNode& node, Pc next) {
+    std::vector<Pc> targets;
+    for (std::uint32_t i = 0; i < node.child_count; ++i) {
+      targets.push_back(emit(child(node, i), next));
+    }
+    return add_split(std::move(targets));
+  }
+
+  // A call whose return is a return is a jump: lists that are rules take no stack.
+  Pc emit_call(const GrammarNode& node, Pc next) {
+    if (next == return_) return rule_entry(node.a);
+    return add({.op = Op::kCall, .next = rule_entry(node.a), .extra = next});
+  }
+
+  // Texts ascend and differ; those of the span share their first `depth` bytes.
+  Pc emit_choice(std::span<const std::string> texts, std::size_t depth, Pc next) {
+    // A tail that one text has alone is a chain: recursion is as deep as two texts are alike.
+    if (texts.size() == 1) return add_bytes(std::string_view(texts.front()).substr(depth), next);
+    std::size_t shared = depth;
+    while (shared < texts.front().size() && texts.front()[shared] == texts.back()[shared]) ++shared;
+    std::vector<Pc> targets;
+    std::size_t begin = 0;
+    if (texts.front().size() == shared) {
+      targets.push_back(next);
+      begin = 1;
+    }
+    while (begin < texts.size()) {
+      std::size_t end = begin + 1;
+      while (end < texts.size() && texts[end][shared] == texts[begin][shared]) ++end;
+      targets.push_back(emit_choice(texts.subspan(begin, end - begin), shared, next));
+      begin = end;
+      if (too_large_) return kFailPc;
+    }
+    return add_bytes(std::string_view(texts.front()).substr(depth, shared - depth),
+                     add_split(std::move(targets)));
+  }
+
+  Pc emit_code_points(const CodePointSet& set, Pc next) {
+    ByteSet single;
+    std::vector<Pc> targets;
+    for (const Utf8Sequence& sequence : set.utf8_sequences()) {
+      if (sequence.length == 1) {
+        for (unsigned byte = sequence.low[0]; byte <= sequence.high[0]; ++byte) single.set(byte);
+        continue;
+      }
+      Pc pc = next;
+      for (std::uint32_t i = sequence.length; i-- > 0;) {
+        pc = add_range(sequence.low[i], sequence.high[i], pc);
+      }
+      targets.push_back(pc);
+    }
+    if (single.any()) {
+      targets.push_back(add({.op = Op::kSet, .next = next, .extra = add_set(single)}));
+    }
+    return add_split(std::move(targets));
+  }
+
+  Pc emit_repeat(const GrammarNode& node, Pc next) {
+    const GrammarNodeId body = child(node, 0);
+    if (facts_.productive[body] == 0)
+      return next;  // the least is 0, or the node would match nothing
+    const bool nullable = facts_.nullable[body] != 0;
+    if (node.b == kUnbounded && (node.a == 0 || nullable)) return emit_star(body, next);
+    if (node.b == kUnbounded && node.a == 1) return emit(body, emit_star(body, next));
+    // What may be empty is never counted: each of its copies may be left out.
+    if (nullable) {
+      for (std::uint32_t i = 0; i < node.b; ++i) {
+        const Pc copy = emit(body, next);
+        if (copy == next || too_large_) break;  // the body reads nothing, and so do all copies
+        next = copy;
+      }
+      return next;
+    }
+    program_.bounds.push_back({node.a, node.b});
+    const auto bounds = static_cast<std::uint32_t>(program_.bounds.size() - 1);
+    const Pc loop = add({.op = Op::kCountLoop, .extra = next});
+    const Pc step = add({.op = Op::kCountStep, .next = loop});
+    program_.code[loop].next = emit(body, step);
+    return add({.op = Op::kCount, .next = loop, .extra = bounds});
+  }
+
+  Pc emit_star(GrammarNodeId body, Pc next) {
+    const Pc loop = add({.op = Op::kJump});
+    if (too_large_) return kFailPc;
+    const Pc split = add_split({emit(body, loop), next});
+    program_.code[loop].next = split;
+    return loop;
+  }
+
+  // The instructions of a string's body, one a state; returns that of kBody.
+  Pc add_string_states(Op op, Pc next) {
+    const Pc first = add({.op = op, .low = kBody, .next = next});
+    for (std::uint8_t state = 1; state < kStringStates; ++state) {
+      add({.op = op, .low = state, .next = next});
+    }
+    return too_large_ ? kFailPc : first;
+  }
+
+  Pc emit_string(const GrammarNode& node, Pc next) {
+    const bool counted = node.a > 0 || node.b != kUnbounded;
+    if (!counted) {
+      Pc& body = free_strings_[next];
+      if (body == 0) body = add_string_states(Op::kString, next);
+      return add_range('"', '"', body);
+    }
+    const Pc body = add_string_states(Op::kCountedString, next);
+    program_.bounds.push_back({node.a, node.b});
+    const auto bounds = static_cast<std::uint32_t>(program_.bounds.size() - 1);
+    return add_range('"', '"', add({.op = Op::kCount, .next = body, .extra = bounds}));
+  }
+
+  Pc emit_other_key(std::span<const std::string> names, Pc next) {
+    const Pc body = add_string_states(Op::kString, next);
+    return add_range('"', '"', emit_other(names, 0, kBody, body));
+  }
+
+  // Names ascend; those of the span share their first `depth` bytes, after which the automaton is
+  // in `state`. An escape may spell a name's next character, so that none is allowed before the key
+  // differs from all names.
+  Pc emit_other(std::span<const std::string> names, std::size_t depth, std::uint8_t state,
+                Pc body) {
+    if (too_large_) return kFailPc;
+    ByteSet except;
+    except.set('\\');
+    std::vector<Pc> targets;
+    std::size_t begin = 0;
+    if (names.front().size() == depth) {
+      except.set('"');
+      begin = 1;
+    }
+    while (begin < names.size()) {
+      const auto byte = static_cast<std::uint8_t>(names[begin][depth]);
+      std::size_t end = begin + 1;
+      while (end < names.size() && names[end][depth] == names[begin][depth]) ++end;
+      except.set(byte);
+      const std::uint8_t after = string_automaton().next[state][byte];
+      // A name with an escape is spelt otherwise by nobody: no key begins with a backslash.
+      if (after < kStringStates && byte != '\\') {
+        targets.push_back(add_range(
+            byte, byte, emit_other(names.subspan(begin, end - begin), depth + 1, after, body)));
+      }
+      begin = end;
+    }
+    targets.push_back(
+        add({.op = Op::kOtherString, .low = state, .next = body, .extra = add_set(except)}));
+    return add_split(std::move(targets));
+  }
+
+  static std::uint8_t digit_byte(std::uint32_t digit) {
+    return static_cast<std::uint8_t>('0' + digit);
+  }
+
+  // Digits by the remainder of those so far. All but the last three are counted: from any remainder
+  // three digits lead to a multiple, so that no number ends at the limit without being one.
+  Pc emit_multiple(std::uint32_t divisor, Pc next) {
+    constexpr std::uint32_t kLastDigits = 3;
+    // tails[r]: up to so many digits as were gone through that make a multiple of remainder r.
+    std::vector<Pc> tails(divisor, kFailPc);
+    tails[0] = next;
+    for (std::uint32_t i = 0; i < kLastDigits; ++i) {
+      std::vector<Pc> longer(divisor);
+      for (std::uint32_t remainder = 0; remainder < divisor; ++remainder) {
+        std::vector<Pc> targets = {remainder == 0 ? next : kFailPc};
+        for (std::uint32_t digit = 0; digit <= 9; ++digit) {
+          const Pc tail = tails[(remainder * 10 + digit) % divisor];
+          if (tail == kFailPc) continue;
+          targets.push_back(add_range(digit_byte(digit), digit_byte(digit), tail));
+        }
+        longer[remainder] = add_split(std::move(targets));
+      }
+      tails = std::move(longer);
+    }
+    std::vector<Pc> loops;
+    std::vector<Pc> steps;
+    for (std::uint32_t i = 0; i < divisor; ++i) {
+      loops.push_back(add({.op = Op::kCountLoop, .extra = tails[i]}));
+      steps.push_back(add({.op = Op::kCountStep, .next = loops[i]}));
+    }
+    if (too_large_) return kFailPc;
+    for (std::uint32_t i = 0; i < divisor; ++i) {
+      std::vector<Pc> targets;
+      for (std::uint32_t digit = 0; digit <= 9; ++digit) {
+        targets.push_back(
+            add_range(digit_byte(digit), digit_byte(digit), steps[(i * 10 + digit) % divisor]));
+      }
+      program_.code[loops[i]].next = add_split(std::move(targets));
+    }
+    program_.bounds.push_back({0, kIntegerDigitsMax - 1 - kLastDigits});
+    const auto bounds = static_cast<std::uint32_t>(program_.bounds.size() - 1);
+    std::vector<Pc> targets;
+    for (std::uint32_t digit = 1; digit <= 9; ++digit) {
+      const Pc count = add({.op = Op::kCount, .next = loops[digit % divisor], .extra = bounds});
+      targets.push_back(add_range(digit_byte(digit), digit_byte(digit), count));
+    }
+    return add_split(std::move(targets));
+  }
+
+  const GrammarTree& tree_;
+  const GrammarFacts& facts_;
+  Program program_;
+  Pc return_ = 0;
+  bool too_large_ = false;
+  std::uint64_t steps_ = 0;
+  std::optional<RuleId> rule_;     // the last one that was emitted
+  std::map<Pc, Pc> free_strings_;  // by what follows: bodies without a counter are shared
+};
+
+}  // namespace
+
+Result<Program> compile_program(const GrammarTree& tree, GrammarNodeId root) {
+  const GrammarFacts facts = find_facts(tree);
+  if (facts.left_recursive) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: refers to itself before it reads anything",
+                             tree.rule_names()[*facts.left_recursive])};
+  }
+  if (facts.productive[root] == 0) {
+    return Error{ErrorCode::kInvalidArgument, "nothing matches"};
+  }
+  return ProgramEmitter(tree, facts).emit_all(root);
+}
+
+}  // namespace pagoda::structured

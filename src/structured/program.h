@@ -1,0 +1,70 @@
+// Program is a grammar compiled to instructions for a pushdown machine over bytes (automaton.h).
+//
+// Sequences and alternatives are jumps; a rule is entered by kCall, which pushes where it returns
+// to. Repetitions with bounds push a counter, so that a bound of 5000 costs no more than one of 5.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "structured/grammar_tree.h"
+
+namespace pagoda::structured {
+
+using Pc = std::uint32_t;
+using ByteSet = std::bitset<256>;
+
+enum class Op : std::uint8_t {
+  kFail,
+  // These read a byte.
+  kRange,          // low to high, then next
+  kSet,            // one of sets[extra], then next
+  kString,         // a string's body in state `low` of the automaton; next follows the quote
+  kCountedString,  // the same, with the counter of its code points on the stack
+  kOtherString,    // a byte that is not in sets[extra] and that the automaton takes in state `low`;
+                   // next is the kString of state kBody
+  // These do not.
+  kJump,       // next
+  kSplit,      // one of targets[next, next + extra)
+  kCall,       // pushes extra as the return, then next
+  kReturn,     // pops a return; the end where the stack is empty
+  kCount,      // pushes the counter bounds[extra], then next
+  kCountLoop,  // next while the counter has room; pops it and goes to extra where nothing is
+               // missing
+  kCountStep,  // counts one, then next
+};
+
+struct Instruction {
+  Op op = Op::kFail;
+  std::uint8_t low = 0;
+  std::uint8_t high = 0;
+  Pc next = 0;
+  std::uint32_t extra = 0;
+};
+
+// A counter counts down: how many are still missing, and for how many there is room. kUnbounded
+// stays kUnbounded.
+struct CountBounds {
+  std::uint32_t missing = 0;
+  std::uint32_t room = kUnbounded;
+};
+
+struct Program {
+  std::vector<Instruction> code;
+  std::vector<Pc> targets;
+  std::vector<ByteSet> sets;
+  std::vector<CountBounds> bounds;
+  Pc entry = 0;
+  std::vector<std::uint32_t> depths;  // [pc]: completion_depth.h
+};
+
+inline constexpr std::size_t kInstructionsMax = std::size_t{1} << 18;
+
+// The error names the rule that is left-recursive, or the limit that the grammar breaks, or says
+// that nothing can match.
+Result<Program> compile_program(const GrammarTree& tree, GrammarNodeId root);
+
+}  // namespace pagoda::structured

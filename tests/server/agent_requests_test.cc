@@ -1,0 +1,100 @@
+// Requests in the shape of Codex (Responses) and Claude Code (Messages), with invented content: the
+// fields that they send are taken, and what is wrong is refused with its path.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "server/api/anthropic/messages_request.h"
+#include "server/api/responses/responses_request.h"
+#include "server/story_fixture.h"
+
+namespace pagoda::server {
+namespace {
+
+// tests/data/agents/NAME.json, a turn after two calls.
+Json agent_body(const char* name) {
+  std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/agents/" + name + ".json");
+  Json body = Json::parse(stream);
+  body["model"] = "stories";
+  return body;
+}
+
+// The wire test agents_test.py asks for the answers.
+TEST(AgentRequests, FieldsAreTaken) {
+  const Json codex = responses::chat_of_responses(agent_body("codex")).body;
+  EXPECT_EQ(codex["messages"].size(), 6U);
+  EXPECT_EQ(codex["messages"][3]["tool_calls"].size(), 2U);
+  EXPECT_EQ(codex["tools"].size(), 1U);
+  const Json claude = anthropic::chat_of_messages(agent_body("claude_code")).body;
+  EXPECT_EQ(claude["messages"].size(), 6U);
+  EXPECT_EQ(claude["messages"][4]["content"], "Error: no such file");
+  EXPECT_EQ(claude["tools"].size(), 2U);
+}
+
+struct BadRequest {
+  const char* path;
+  const char* change;  // merged into the agent's body
+  const char* param;
+};
+
+constexpr BadRequest kBadAgentRequests[] = {
+    {"/v1/responses", R"({"input": [{"type": "computer_call", "call_id": "a"}]})", "input[0].type"},
+    {"/v1/responses", R"({"input": [{"type": 7}]})", "input[0].type"},
+    {"/v1/responses", R"({"input": [{"role": "user", "content": "a"}, {"role": "tool",
+        "content": "b"}]})",
+     "input[1].role"},
+    {"/v1/responses", R"({"input": [{"role": "user", "content": [{"type": "input_image",
+        "image_url": "x"}]}]})",
+     "input[0].content[0].type"},
+    {"/v1/responses", R"({"input": [{"role": "user", "content": "a"},
+        {"type": "function_call_output", "call_id": "a", "output": "b"}]})",
+     "input[1].call_id"},
+    {"/v1/responses", R"({"input": [{"type": "function_call", "call_id": "a", "name": "f",
+        "arguments": "{}"}, {"type": "function_call_output", "call_id": "b", "output": "c"}]})",
+     "input[1].call_id"},
+    {"/v1/responses", R"({"input": [{"type": "function_call", "call_id": "a", "name": "f",
+        "arguments": {}}]})",
+     "input[0].arguments"},
+    {"/v1/responses", R"({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]})",
+     "input[0].call_id"},
+    {"/v1/responses", R"({"input": [{"type": "reasoning", "content": [{"type": "x"}]}]})",
+     "input[0].content[0].text"},
+    {"/v1/responses", R"({"input": [null]})", "input[0]"},
+    {"/v1/responses", R"({"tools": [{"name": "f"}]})", "tools[0].type"},
+    {"/v1/responses", R"({"tools": [{"type": "web_search"}, {"type": "function"}]})",
+     "tools[1].name"},
+    {"/v1/messages", R"({"messages": [{"role": "developer", "content": "a"}]})",
+     "messages[0].role"},
+    {"/v1/messages", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"},
+        {"type": "tool_result", "tool_use_id": "x", "content": "b"}]}]})",
+     "messages[0].content[1].tool_use_id"},
+    {"/v1/messages", R"({"messages": [{"role": "assistant", "content": [{"type": "tool_result",
+        "tool_use_id": "x", "content": "b"}]}]})",
+     "messages[0].content[0].type"},
+    {"/v1/messages", R"({"messages": [{"role": "user", "content": [{"type": "document"}]}]})",
+     "messages[0].content[0].type"},
+    {"/v1/messages", R"({"messages": [{"role": "assistant", "content": [{"type": "tool_use",
+        "name": "f", "input": {}}]}]})",
+     "messages[0].content[0].id"},
+    {"/v1/messages", R"({"tools": [{"type": "web_search_20250305", "name": "w"},
+        {"name": "f", "input_schema": 7}]})",
+     "tools[1].input_schema"},
+};
+
+TEST(AgentRequests, WhatIsWrongIsRefusedWithItsPath) {
+  StoryFixture fixture;
+  for (const BadRequest& bad : kBadAgentRequests) {
+    const bool is_messages = std::string_view(bad.path) == "/v1/messages";
+    Json body = agent_body(is_messages ? "claude_code" : "codex");
+    body.update(Json::parse(bad.change));
+    const HttpReply reply = fixture.post(bad.path, body);
+    EXPECT_EQ(reply.status, 400) << bad.change;
+    const Json error = Json::parse(reply.body)["error"];
+    EXPECT_EQ(error["param"], bad.param) << reply.body;
+    EXPECT_TRUE(error["message"].get<std::string>().starts_with(std::string(bad.param) + ":"))
+        << reply.body;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::server

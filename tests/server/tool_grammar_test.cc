@@ -1,0 +1,265 @@
+// The grammars of tool calls, in every form that is known: what templates write is taken, what
+// breaks a schema is refused, and what a grammar lets through is read back as calls that match.
+#include "server/api/tool_grammar.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "chat/answer_parser.h"
+#include "chat/answer_text.h"
+#include "chat/known_forms.h"
+#include "server/story_fixture.h"
+#include "structured/matcher.h"
+#include "structured/text_nodes.h"
+
+namespace pagoda::server {
+namespace {
+
+using structured::GrammarBuilder;
+using structured::matches_text;
+
+const Json& weather_tools() {
+  static const Json kTools = Json::parse(R"([
+    {"type": "function", "function": {"name": "get_weather", "strict": true, "parameters": {
+      "type": "object",
+      "properties": {"city": {"type": "string"},
+                     "days": {"type": "integer", "minimum": 1, "maximum": 9},
+                     "unit": {"type": "string", "enum": ["C", "F"]}},
+      "required": ["city"], "additionalProperties": false}}},
+    {"type": "function", "function": {"name": "ping"}}])");
+  return kTools;
+}
+
+struct NamedForm {
+  std::string name;
+  chat::AnswerForm form;
+};
+
+std::vector<NamedForm> all_forms() {
+  std::vector<NamedForm> forms;
+  for (const chat::KnownToolForm& known : chat::known_tool_forms()) {
+    chat::AnswerForm form;
+    form.calls = known.calls;
+    form.channels = known.channels;
+    forms.push_back({std::string(known.names.front()), form});
+  }
+  chat::AnswerForm generic;
+  generic.calls = chat::generic_tool_form();
+  forms.push_back({"generic", generic});
+  return forms;
+}
+
+const text::Tokenizer& any_tokenizer() {
+  static StoryFixture fixture;
+  return fixture.tokenizer();
+}
+
+// Markers are plain texts here.
+std::shared_ptr<const structured::Grammar> grammar_of(const chat::AnswerForm& form, Json fields,
+                                                      bool with_text = false) {
+  fields["tools"] = weather_tools();
+  const ToolChoice choice = read_tool_choice(Fields(fields));
+  const MarkedText marked({}, any_tokenizer());
+  GrammarBuilder builder;
+  ToolGrammar tools(builder, form, marked, choice);
+  const auto root = with_text ? tools.text_or_calls() : tools.calls(true);
+  return builder.finish(root).value();
+}
+
+std::string written(const chat::AnswerForm& form, const std::vector<chat::WrittenCall>& calls) {
+  if (!form.channels) return chat::write_calls(*form.calls, calls);
+  return "<|channel|>commentary to=functions." + calls[0].name + " <|constrain|>json<|message|>" +
+         chat::spaced_json(calls[0].arguments);
+}
+
+TEST(ToolGrammar, WhatAFormWritesIsTakenAndWhatBreaksTheSchemaIsRefused) {
+  for (const auto& [name, form] : all_forms()) {
+    const auto grammar = grammar_of(form, {{"tool_choice", "required"}});
+    for (const char* const arguments :
+         {R"({"city": "Rome"})", R"({"city": "Rome", "days": 3})", R"({"city": "", "unit": "F"})",
+          R"({"city": "a\"b\nc é", "days": 9, "unit": "C"})"}) {
+      const std::string text = written(form, {{"get_weather", Json::parse(arguments)}});
+      EXPECT_TRUE(matches_text(*grammar, text)) << name << " takes " << text;
+    }
+    EXPECT_TRUE(matches_text(*grammar, written(form, {{"ping", Json::object()}}))) << name;
+    for (const char* const arguments :
+         {R"({"city": "Rome", "days": 12})", R"({"days": 3})", R"({"city": "Rome", "unit": "K"})",
+          R"({"city": "Rome", "more": 1})", R"({"city": "Rome", "days": "x"})"}) {
+      const std::string text = written(form, {{"get_weather", Json::parse(arguments)}});
+      EXPECT_FALSE(matches_text(*grammar, text)) << name << " refuses " << text;
+    }
+    const chat::WrittenCall other = {"get_time", Json::object()};
+    EXPECT_FALSE(matches_text(*grammar, written(form, {other}))) << name;
+    EXPECT_FALSE(matches_text(*grammar, "Hello.")) << name;
+  }
+}
+
+TEST(ToolGrammar, SeveralCallsAreTakenUnlessThereMayBeOneOnly) {
+  const std::vector<chat::WrittenCall> two = {{"ping", Json::object()},
+                                              {"get_weather", {{"city", "Rome"}}}};
+  for (const auto& [name, form] : all_forms()) {
+    if (form.channels) continue;  // a call ends its message
+    const std::string text = written(form, two);
+    EXPECT_TRUE(matches_text(*grammar_of(form, {{"tool_choice", "required"}}), text)) << name;
+    for (const Json& fields : std::vector<Json>{
+             {{"tool_choice", "required"}, {"parallel_tool_calls", false}},
+             {{"tool_choice", {{"type", "function"}, {"function", {{"name", "ping"}}}}}}}) {
+      const auto single = grammar_of(form, fields);
+      EXPECT_FALSE(matches_text(*single, text)) << name << fields.dump();
+      EXPECT_TRUE(matches_text(*single, written(form, {two[0]}))) << name << fields.dump();
+    }
+  }
+}
+
+TEST(ToolGrammar, TextMayComeWithoutCallsOrBeforeThem) {
+  for (const auto& [name, form] : all_forms()) {
+    const auto grammar = grammar_of(form, Json::object(), true);
+    const std::string good = written(form, {{"get_weather", {{"city", "Rome"}}}});
+    const std::string bad = written(form, {{"get_weather", {{"days", 3}}}});
+    EXPECT_TRUE(matches_text(*grammar, good)) << name << " takes " << good;
+    EXPECT_FALSE(matches_text(*grammar, bad)) << name << " refuses " << bad;
+    if (form.channels) continue;
+    EXPECT_TRUE(matches_text(*grammar, "It is 21 < 22 degrees, you see.")) << name;
+    EXPECT_TRUE(matches_text(*grammar, "")) << name;
+    const bool has_marker = !chat::section_marker(*form.calls).empty();
+    EXPECT_TRUE(!has_marker || matches_text(*grammar, "Let me see. " + good)) << name;
+    EXPECT_FALSE(has_marker && matches_text(*grammar, "Let me see. " + bad)) << name;
+  }
+}
+
+// A vocabulary of bytes; token 256 ends an answer.
+std::shared_ptr<const structured::MaskVocabulary> byte_vocabulary() {
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  const std::vector<TokenId> ends = {TokenId(256)};
+  return structured::MaskVocabulary::build(std::move(bytes), ends, 257);
+}
+
+// Goes through the grammar by chance, and ends where it may.
+std::string drawn_text(const std::shared_ptr<const structured::Grammar>& grammar,
+                       std::mt19937& random) {
+  const auto vocabulary = byte_vocabulary();
+  structured::Matcher matcher(grammar, vocabulary);
+  std::vector<structured::MaskWord> mask(vocabulary->words());
+  std::string text;
+  while (text.size() < 4000) {
+    EXPECT_TRUE(matcher.fill_mask(mask).ok()) << text;
+    if (matcher.may_end() && random() % 2 == 0) return text;
+    std::vector<std::uint32_t> allowed;
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      // Few long texts: a marker's first byte and ASCII are tried more often than others.
+      const bool is_dull = byte < 0x20 || byte >= 0x80;
+      if (structured::has_mask_bit(mask, byte) && (!is_dull || random() % 16 == 0)) {
+        allowed.push_back(byte);
+      }
+    }
+    if (allowed.empty()) continue;
+    const bool closes = structured::has_mask_bit(mask, '<') && random() % 4 == 0;
+    const std::uint32_t byte = closes ? '<' : allowed[random() % allowed.size()];
+    EXPECT_TRUE(matcher.accept(TokenId(byte)).ok());
+    text += static_cast<char>(byte);
+  }
+  return {};
+}
+
+TEST(ToolGrammar, WhatAGrammarLetsThroughIsReadAsCallsThatMatch) {
+  std::mt19937 random(22);
+  const chat::ToolSchemas schemas(weather_tools());
+  for (const auto& [name, form] : all_forms()) {
+    const auto grammar =
+        grammar_of(form, {{"tool_choice", "required"}, {"parallel_tool_calls", false}});
+    int read = 0;
+    for (int i = 0; i < 60; ++i) {
+      const std::string text = drawn_text(grammar, random);
+      if (text.empty()) continue;
+      ++read;
+      chat::AnswerParser parser(form, schemas, {});
+      std::vector<chat::AnswerEvent> events = parser.push(text);
+      for (chat::AnswerEvent& event : parser.finish()) events.push_back(std::move(event));
+      std::string called;
+      std::string arguments;
+      for (const chat::AnswerEvent& event : events) {
+        if (event.kind == chat::AnswerEvent::Kind::kCallBegin) called += event.text;
+        if (event.kind == chat::AnswerEvent::Kind::kArguments) arguments += event.text;
+        EXPECT_NE(event.kind, chat::AnswerEvent::Kind::kContent) << name << ": " << text;
+      }
+      const Json value = Json::parse(arguments, nullptr, false);
+      ASSERT_TRUE(value.is_object()) << name << ": " << text << "\n" << arguments;
+      if (called == "ping") {
+        EXPECT_TRUE(value.empty()) << name << ": " << text;
+        continue;
+      }
+      EXPECT_EQ(called, "get_weather") << name << ": " << text;
+      EXPECT_TRUE(value["city"].is_string()) << name << ": " << text;
+      const Json days = value.value("days", Json(1));
+      EXPECT_TRUE(days.is_number_integer() && days >= 1 && days <= 9) << name << ": " << text;
+      const Json unit = value.value("unit", Json("C"));
+      EXPECT_TRUE(unit == "C" || unit == "F") << name << ": " << text;
+    }
+    EXPECT_GT(read, 10) << name;
+  }
+}
+
+struct RefusedChoice {
+  Json choice;
+  std::string param;
+  std::string message;
+};
+
+TEST(ToolChoice, AChoiceThatCannotBeIsRefusedWithItsPath) {
+  for (const RefusedChoice& one : std::vector<RefusedChoice>{
+           {"always", "tool_choice", "expected none, auto or required"},
+           {5, "tool_choice", "a string or an object"},
+           {{{"type", "function"}, {"function", {{"name", "x"}}}}, "tool_choice", "no tool has"},
+           {{{"type", "function"}, {"function", Json::object()}}, "tool_choice.function.name", ""},
+           {{{"type", "web_search"}}, "tool_choice.type", "is not supported"},
+           {{{"type", "allowed_tools"}, {"allowed_tools", {{"mode", "auto"}}}},
+            "tool_choice.allowed_tools.tools",
+            ""},
+           {{{"type", "allowed_tools"}, {"mode", "may"}, {"tools", Json::array()}},
+            "tool_choice.mode",
+            "expected none, auto or required"}}) {
+    const Json body = {{"tools", weather_tools()}, {"tool_choice", one.choice}};
+    try {
+      read_tool_choice(Fields(body));
+      ADD_FAILURE() << one.choice.dump();
+    } catch (const ApiError& error) {
+      EXPECT_EQ(error.param, one.param) << error.message;
+      EXPECT_NE(error.message.find(one.message), std::string::npos) << error.message;
+    }
+  }
+  const Json without = {{"tool_choice", "required"}};
+  EXPECT_THROW(read_tool_choice(Fields(without)), ApiError);
+}
+
+TEST(ToolChoice, AllowedToolsAreReadInBothForms) {
+  const Json nested = {{"type", "function"}, {"function", {{"name", "ping"}}}};
+  const Json flat = {{"type", "function"}, {"name", "ping"}};
+  for (const Json& given : std::vector<Json>{
+           {{"type", "allowed_tools"},
+            {"allowed_tools", {{"mode", "required"}, {"tools", Json::array({nested})}}}},
+           {{"type", "allowed_tools"}, {"mode", "required"}, {"tools", Json::array({flat})}}}) {
+    const Json body = {{"tools", weather_tools()}, {"tool_choice", given}};
+    const ToolChoice choice = read_tool_choice(Fields(body));
+    EXPECT_EQ(choice.mode, ToolChoice::Mode::kRequired);
+    ASSERT_EQ(choice.tools.size(), 1U);
+    EXPECT_EQ(choice.tools[0].name, "ping");
+    EXPECT_TRUE(choice.needs_grammar());
+  }
+}
+
+// Control tokens that are markers are named by a grammar, and are in no text.
+TEST(ToolGrammar, AMarkerThatIsAControlTokenIsThatToken) {
+  const std::string mark = structured::control_bytes(TokenId(1000));
+  GrammarBuilder builder;
+  const auto call = builder.sequence({builder.json_object(), builder.literal(mark)});
+  const auto grammar = builder.finish(builder.text_until(mark, call, true)).value();
+  EXPECT_TRUE(matches_text(*grammar, "text"));
+  EXPECT_TRUE(matches_text(*grammar, "text" + mark + "{\"a\":1}" + mark));
+  EXPECT_FALSE(matches_text(*grammar, "text" + mark));
+  EXPECT_FALSE(matches_text(*grammar, mark + "{\"a\":\"" + mark + "\"}" + mark));
+}
+
+}  // namespace
+}  // namespace pagoda::server

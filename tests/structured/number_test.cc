@@ -1,0 +1,140 @@
+#include <cmath>
+
+#include "structured/grammar_cases.h"
+
+namespace pagoda::structured {
+namespace {
+
+// Bytes, and an end.
+std::shared_ptr<const MaskVocabulary> digit_vocabulary() {
+  static const auto kVocabulary = [] {
+    std::vector<std::string> bytes;
+    for (int byte = 0; byte < 128; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+    const std::vector<TokenId> ends = {TokenId(128)};
+    return MaskVocabulary::build(std::move(bytes), ends, 129);
+  }();
+  return kVocabulary;
+}
+
+TEST(NumberTest, BoundsOfIntegersAreExact) {
+  const std::vector<std::pair<int, int>> ranges = {{0, 0},    {-5, 7},   {3, 3},   {9, 10},
+                                                   {95, 108}, {-99, -9}, {-1, 0},  {17, 1234},
+                                                   {1, 100},  {-20, -3}, {10, 99}, {999, 1001}};
+  for (const auto& [low, high] : ranges) {
+    const auto grammar = schema_grammar(R"({"type":"integer","minimum":)" + std::to_string(low) +
+                                        R"(,"maximum":)" + std::to_string(high) + "}");
+    ASSERT_TRUE(grammar.ok());
+    for (int i = -1300; i <= 1300; ++i) {
+      EXPECT_EQ(matches_text(*grammar.value(), std::to_string(i)), low <= i && i <= high)
+          << low << " to " << high << ": " << i;
+    }
+  }
+}
+
+TEST(NumberTest, BoundsOfFractionsAreExact) {
+  struct Bounds {
+    const char* low;
+    const char* high;
+  };
+  for (const Bounds& bounds :
+       {Bounds{"0", "1"}, Bounds{"-1.5", "0.25"}, Bounds{"0.125", "0.25"}, Bounds{"-2", "-0.75"},
+        Bounds{"0.75", "2.25"}, Bounds{"1.5", "1.5"}, Bounds{"-0.25", "0"}, Bounds{"3", "12"}}) {
+    for (const bool excluded : {false, true}) {
+      const std::string prefix = excluded ? "exclusiveM" : "m";
+      const auto grammar =
+          schema_grammar(R"({"type":"number",")" + prefix + R"(inimum":)" + bounds.low + ",\"" +
+                         prefix + R"(aximum":)" + bounds.high + "}");
+      const double low = std::stod(bounds.low);
+      const double high = std::stod(bounds.high);
+      if (excluded && low == high) {
+        EXPECT_FALSE(grammar.ok());
+        continue;
+      }
+      ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+      for (int i = -3 * 32; i <= 13 * 32; ++i) {
+        const double value = i / 32.0;  // has at most five digits behind the point
+        std::string text = nlohmann::json(value).dump();
+        if (text == "-0.0") text = "0.0";
+        const bool fits = excluded ? low < value && value < high : low <= value && value <= high;
+        EXPECT_EQ(matches_text(*grammar.value(), text), fits)
+            << bounds.low << " to " << bounds.high << (excluded ? " excluded: " : ": ") << text;
+      }
+    }
+  }
+}
+
+TEST(NumberTest, MultiplesAreExact) {
+  for (const int divisor : {1, 2, 3, 7, 10, 100, 512}) {
+    const auto grammar =
+        schema_grammar(R"({"type":"integer","multipleOf":)" + std::to_string(divisor) + "}");
+    ASSERT_TRUE(grammar.ok());
+    for (int i = -2000; i <= 2000; ++i) {
+      EXPECT_EQ(matches_text(*grammar.value(), std::to_string(i)), i % divisor == 0)
+          << divisor << ": " << i;
+    }
+  }
+  expect_cases({{R"({"type":"number","multipleOf":0.01,"minimum":0})",
+                 {"0", "0.1", "12.34", "5"},
+                 {"0.001", "-1", "1.234", "1."}},
+                {R"({"type":"number","multipleOf":0.01})",
+                 {"0", "-0.01", "0.1", "0.12", "-12.34"},
+                 {"0.012", "0.001", "-0.012", "-0.0"}},
+                {R"({"type":"number","multipleOf":0.01,"exclusiveMinimum":0})",
+                 {"0.01", "0.1", "0.12", "7"},
+                 {"0", "0.0", "0.00", "0.012", "0.001", "0.101"}},
+                {R"({"type":"integer","multipleOf":5,"minimum":-7,"maximum":11})",
+                 {"-5", "0", "5", "10"},
+                 {"-10", "15", "3"}}},
+               schema_grammar);
+}
+
+// A model that writes digits for ever comes to an end, and there the number is a multiple.
+TEST(NumberTest, MultiplesHaveAsManyDigitsAsOtherIntegers) {
+  for (const int divisor : {2, 3, 7, 100, 499, 512}) {
+    const auto grammar =
+        schema_grammar(R"({"type":"integer","multipleOf":)" + std::to_string(divisor) + "}");
+    ASSERT_TRUE(grammar.ok());
+    const std::int64_t most = 999'999'999'999'999'999 / divisor * divisor;
+    EXPECT_TRUE(matches_text(*grammar.value(), std::to_string(most))) << divisor;
+    EXPECT_TRUE(matches_text(*grammar.value(), std::to_string(-most))) << divisor;
+    EXPECT_FALSE(matches_text(*grammar.value(), std::to_string(most) + "0")) << divisor;
+    for (const char digit : {'0', '3', '7', '9'}) {
+      Matcher matcher(grammar.value(), digit_vocabulary());
+      ASSERT_TRUE(matcher.accept(TokenId('1')).ok());
+      std::vector<MaskWord> mask(digit_vocabulary()->words());
+      std::string text = "1";
+      while (true) {
+        ASSERT_TRUE(matcher.fill_mask(mask).ok()) << divisor << ": " << text;
+        // The digit, or the next one that is allowed.
+        char next = 0;
+        for (char i = 0; i < 10 && next == 0; ++i) {
+          const char other = static_cast<char>('0' + (digit - '0' + i) % 10);
+          if (has_mask_bit(mask, static_cast<unsigned char>(other))) next = other;
+        }
+        if (next == 0) break;
+        ASSERT_TRUE(matcher.accept(TokenId(static_cast<unsigned char>(next))).ok());
+        text += next;
+      }
+      EXPECT_LE(text.size(), 18U);
+      EXPECT_EQ(std::stoll(text) % divisor, 0) << text;
+    }
+  }
+}
+
+TEST(NumberTest, BoundsBeyondAllNumbersMatchNothingOrEverything) {
+  expect_cases(
+      {{R"({"type":"integer","maximum":1e30})", {"999999999999999999", "-1"}, {"1.5"}},
+       {R"({"type":"integer","minimum":-1e30,"exclusiveMaximum":0.5})", {"0", "-3"}, {"1"}},
+       {R"({"type":"number","minimum":1e17})",
+        {"100000000000000000", "999999999999999999.5"},
+        {"1", "99999999999999999"}}},
+      schema_grammar);
+  expect_errors(
+      {{R"({"type":"integer","minimum":1e30})", "nothing matches"},
+       {R"({"type":"number","maximum":-1e30})", "nothing matches"},
+       {R"({"type":"number","maximum":1e300})", "/maximum: the number has too many digits"}},
+      schema_grammar);
+}
+
+}  // namespace
+}  // namespace pagoda::structured
