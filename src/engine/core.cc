@@ -32,7 +32,6 @@ Core::~Core() {
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
   if (request.explain_only) return explain(request, *sink);
-  if (request.action == CacheAction::kDemote) return demote(request, *sink);
   if (lost_) return refuse(request, *sink, FinishReason::kLost, lost_->message);
   auto open = std::make_unique<OpenRequest>();
   open->id = id;
@@ -42,11 +41,15 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   const std::uint64_t tokens_max = context_of(request, options_.limits, limits);
   Status admitted = admit(request);
   if (admitted.ok()) admitted = fits(request, tokens_max);
-  if (admitted.ok() && request.action == CacheAction::kPrefetch && !tiers_) {
-    return tell_cached(request, *open->sink);
-  }
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
+  }
+  if (request.action != CacheAction::kNone) {
+    tenants_.charge_minute(request.tenant, request.prompt.size());
+  }
+  if (request.action == CacheAction::kDemote) return demote(request, *open->sink);
+  if (request.action == CacheAction::kPrefetch && !tiers_) {
+    return tell_cached(request, *open->sink, FinishReason::kStop);
   }
   SamplingState sampling(request.sampling, request.prompt,
                          StopCriteria(request.end, options_.end_tokens));
@@ -58,6 +61,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     seq->request = open.get();
     seq->scope = scope_of(request);
     seq->scope->counts_lookup = !computes_whole_prompt(request);
+    seq->scope->is_use = request.action == CacheAction::kNone;
     seq->index = i;
     seq->prompt_tokens = request.prompt.size();
     seq->tokens_max = tokens_max;
@@ -74,7 +78,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
   if (open->asked.action == CacheAction::kPrefetch) {
-    tiers_->wait(first, open->arrived_ns);
+    tiers_->prefetch(first, open->arrived_ns);
     prefetches_.push_back(std::move(open));
     return;
   }
@@ -83,41 +87,44 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   requests_.emplace(id, std::move(open));
 }
 
-// The request is over: what of its prompt is in the pool now.
-void Core::tell_cached(const Request& request, ReplySink& sink, const LoadRecord& load,
-                       std::uint64_t blocks_demoted) {
-  SequenceRecord record;
+// The request is over: says what of its prompt is in the pool now.
+void Core::tell_cached(const Request& request, ReplySink& sink, FinishReason reason,
+                       const SequenceRecord& known) {
+  SequenceRecord record = known;
   record.prompt_tokens = request.prompt.size();
   record.prompt_tokens_cached = cache_.match(scope_of(request), request.prompt).tokens;
-  record.load = load;
-  record.blocks_demoted = blocks_demoted;
   record.arrived_ns = record.finished_ns = clock_.now_ns();
-  sink.on_finish(0, FinishReason::kStop, record, {});
+  sink.on_finish(0, reason, record, {});
 }
 
 void Core::demote(const Request& request, ReplySink& sink) {
   const kv::CacheScope scope = scope_of(request);
-  const std::vector<kv::NodeId> nodes =
-      cache_.demote(cache_.match(scope, request.prompt, kv::MatchEnd::kWholeBlock));
-  offload(nodes);
-  tell_cached(request, sink, {}, nodes.size() * cache_.tree().groups());
+  const std::uint64_t nodes =
+      cache_.demote(scope, cache_.match(scope, request.prompt, kv::MatchEnd::kWholeBlock));
+  SequenceRecord record;
+  record.blocks_demoted = nodes * cache_.tree().groups();
+  tell_cached(request, sink, FinishReason::kStop, record);
 }
 
-// A prefetch is over when every page that comes has come, or there was no room.
+// A prefetch is over when every page that comes has come, there was no room, or it took too long.
 void Core::end_prefetches() {
   constexpr std::int64_t kWaitMaxNs = std::int64_t{60} * 1'000'000'000;
   const std::int64_t now_ns = clock_.now_ns();
   std::erase_if(prefetches_, [&](const std::unique_ptr<OpenRequest>& prefetch) {
     OpenSequence& seq = *prefetch->sequences.front();
-    const bool is_over = prefetch->is_cancelled || tiers_->is_settled(seq) ||
+    const bool is_settled = tiers_->is_settled(seq, now_ns);
+    const bool is_late = !is_settled && now_ns >= seq.deadline_ns;
+    const bool is_over = prefetch->is_cancelled || is_settled || is_late ||
                          now_ns - prefetch->arrived_ns > kWaitMaxNs;
     if (!is_over) return false;
-    const LoadRecord load = tiers_->end(seq);
+    SequenceRecord record;
+    record.load = tiers_->end(seq);
     seq.state = sched::TaskState::kFinished;
     if (prefetch->is_cancelled) return true;
     Request asked = prefetch->asked;
     asked.prompt = std::move(seq.tokens);
-    tell_cached(asked, *prefetch->sink, load);
+    tell_cached(asked, *prefetch->sink, is_late ? FinishReason::kDeadline : FinishReason::kStop,
+                record);
     return true;
   });
 }
@@ -170,11 +177,7 @@ Status Core::admit(const Request& request) {
                  fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
                              options_.requests_queued_max)};
   }
-  constexpr std::size_t kPrefetchesMax = 256;
-  if (request.action == CacheAction::kPrefetch && prefetches_.size() >= kPrefetchesMax) {
-    return Error{ErrorCode::kExhausted, fmt::format("{} prompts are being fetched, the limit is {}",
-                                                    prefetches_.size(), kPrefetchesMax)};
-  }
+  if (request.action == CacheAction::kPrefetch) RETURN_IF_ERROR(admit_prefetch(request));
   // One of several tenants may have as many waiting as places are left: whoever comes finds one.
   const sched::Tenant& tenant = tenants_[request.tenant];
   const std::uint64_t left = options_.requests_queued_max - scheduler_.tasks_waiting();
@@ -184,6 +187,19 @@ Status Core::admit(const Request& request) {
                              tenant.name, tenant.requests_queued, left)};
   }
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
+}
+
+// One of several tenants may fetch as many prompts as places are left, as in the queue.
+Status Core::admit_prefetch(const Request& request) const {
+  constexpr std::size_t kPrefetchesMax = 256;
+  const std::size_t left = kPrefetchesMax - prefetches_.size();
+  const auto own = static_cast<std::size_t>(std::count_if(
+      prefetches_.begin(), prefetches_.end(),
+      [&](const auto& prefetch) { return prefetch->asked.tenant == request.tenant; }));
+  if (left > 0 && (tenants_.size() == 1 || own <= left)) return ok_status();
+  return Error{ErrorCode::kExhausted,
+               fmt::format("tenant {} fetches {} prompts; places left for all: {}",
+                           tenants_[request.tenant].name, own, left)};
 }
 
 // Checks limits that were lowered after check_request().
@@ -214,7 +230,8 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 
 bool Core::step() {
   cache_.advance_time(clock_.now_ns());
-  if (const auto nodes = cache_.close_idle_session()) offload(*nodes);
+  cache_.close_idle_session();
+  const bool offloads = offload_closed();
   end_overdue();
   pause_unread();  // who is resumed asks the tiers before the next plan
   move_pages();
@@ -223,7 +240,7 @@ bool Core::step() {
   const bool collects = scheduler_.launches_running() > ahead;
   if (collects) collect();
   forget_finished();
-  return launched || collects;
+  return launched || collects || offloads;
 }
 
 void Core::set_space(const kv::SpaceId& space, bool is_sure) {
@@ -258,25 +275,39 @@ void Core::offload_all() {
   if (tiers_) tiers_->offload_all();
 }
 
-// A session that is resumed finds its pages in a tier.
-void Core::offload(std::vector<kv::NodeId> nodes) {
-  if (!tiers_) return;
-  std::reverse(nodes.begin(), nodes.end());  // a chain is of use from its beginning on
-  tiers_->writer().used(nodes);
+// A session that is resumed finds its pages in a tier. The writer gets what its queues have room
+// for, and no more in a step than others do not notice.
+bool Core::offload_closed() {
+  constexpr std::size_t kNodesAtOnce = 64;
+  if (!cache_.sessions().has_closed()) return false;
+  const std::size_t room = tiers_ ? tiers_->writer().room() : kNodesAtOnce;
+  const std::vector<kv::NodeId> nodes = cache_.take_closed(std::min(room, kNodesAtOnce));
+  if (tiers_) tiers_->writer().used(nodes);
+  return !nodes.empty();
 }
 
-std::optional<std::uint64_t> Core::close_session(TenantId tenant, const std::string& cache_salt,
-                                                 const std::string& session) {
-  const kv::CacheScope scope =
-      std::move(cache_.scope(options_.space, cache_salt, {}, kv::OwnerId(tenant.value()))).value();
-  const auto nodes = cache_.close_session(scope, session);
-  if (!nodes) return std::nullopt;
-  offload(*nodes);
-  return nodes->size();
+Result<std::uint64_t> Core::close_session(const SessionName& name) {
+  ASSIGN_OR_RETURN(const kv::CacheScope scope, cache_.scope(options_.space, name.cache_salt, {},
+                                                            kv::OwnerId(name.tenant.value())));
+  const std::optional<std::uint64_t> nodes = cache_.close_session(scope, name.session);
+  if (!nodes) return Error{ErrorCode::kNotFound, "the session is not open"};
+  return *nodes * cache_.tree().groups();
+}
+
+void Core::reset(std::optional<TenantId> tenant) {
+  cache_.advance_time(clock_.now_ns());
+  if (tenant) {
+    session_prompts_.forget(*tenant);
+    cache_.clear(kv::OwnerId(tenant->value()));
+  } else {
+    session_prompts_.forget_all();
+    cache_.clear();
+  }
 }
 
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().forbid(owner);
+  session_prompts_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -286,6 +317,7 @@ bool Core::removal_may_go_on(kv::OwnerId owner) const {
 
 std::uint64_t Core::end_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().allow(owner);
+  session_prompts_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -314,6 +346,17 @@ void Core::pause_unread() {
   }
 }
 
+// The prompt is computed: its session may be resumed with it.
+void Core::remember_prompt(const OpenSequence& seq) {
+  const Request& asked = seq.request->asked;
+  if (asked.session.empty()) return;
+  const auto prompt = std::span(seq.tokens).first(seq.prompt_tokens);
+  session_prompts_.note({asked.tenant, asked.cache_salt, asked.session},
+                        {.tokens = {prompt.begin(), prompt.end()},
+                         .public_tokens = asked.public_tokens,
+                         .first_turn_tokens = asked.first_turn_tokens});
+}
+
 bool Core::launch() {
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
@@ -329,6 +372,7 @@ bool Core::launch() {
     OpenSequence& seq = static_cast<OpenSequence&>(*task);
     if (seq.started_ns == 0) {
       seq.started_ns = planned;
+      remember_prompt(seq);
       if (tiers_) tiers_->explain_start(seq);
       meters_.note_start(seq);
     }

@@ -23,6 +23,7 @@
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/runner.h"
+#include "engine/session_prompts.h"
 #include "engine/snapshot.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
@@ -74,10 +75,16 @@ class Core {
   // Queues every block that is worth keeping for the tiers. Nothing runs any more.
   void offload_all();
 
-  // Ends a client's session: the blocks that it alone has are copied to the tiers, and evicted
-  // first. Returns how many they are; nothing where there is no such session.
-  std::optional<std::uint64_t> close_session(TenantId tenant, const std::string& cache_salt,
-                                             const std::string& session);
+  // Ends a client's session: the blocks that it alone has are copied to the tiers, a few at a step,
+  // and evicted first. Returns how many they are; kNotFound where there is no such session.
+  Result<std::uint64_t> close_session(const SessionName& name);
+  // Returns when a session is closed because nobody uses it, at the earliest; nothing: never.
+  std::optional<std::int64_t> next_close_ns() const { return cache_.sessions().next_due_ns(); }
+  // The last prompts of sessions. Any thread.
+  const SessionPrompts& session_prompts() const { return session_prompts_; }
+  // Evicts what is idle in a tenant's private regions, or everything, and forgets the sessions and
+  // prompts there.
+  void reset(std::optional<TenantId> tenant);
 
   // An owner's private pages are removed everywhere, in three acts. The first evicts the pool's
   // pages and stops writes of the owner's pages to tiers; returns how many pages left the pool.
@@ -103,19 +110,21 @@ class Core {
 
  private:
   Status admit(const Request& request);
+  Status admit_prefetch(const Request& request) const;
   Status fits(const Request& request, std::uint64_t tokens_max);
   void refuse(const Request& request, ReplySink& sink, FinishReason reason,
               const std::string& message);
   void lose(const Error& error);
   kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
-  void offload(std::vector<kv::NodeId> nodes);
+  bool offload_closed();
   void demote(const Request& request, ReplySink& sink);
-  void tell_cached(const Request& request, ReplySink& sink, const LoadRecord& load = {},
-                   std::uint64_t blocks_demoted = 0);
+  void tell_cached(const Request& request, ReplySink& sink, FinishReason reason,
+                   const SequenceRecord& known = {});
   void end_prefetches();
   void end_overdue();
   void pause_unread();
+  void remember_prompt(const OpenSequence& seq);
   bool launch();
   void collect();
   void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
@@ -140,7 +149,8 @@ class Core {
   std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is the only tier
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
   std::vector<std::unique_ptr<OpenRequest>> prefetches_;  // that compute nothing
-  std::vector<std::unique_ptr<OpenRequest>> finished_;    // launches may still use them
+  SessionPrompts session_prompts_;
+  std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;
   EngineMeters meters_;

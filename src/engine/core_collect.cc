@@ -213,7 +213,7 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
                            .breakpoints = request.breakpoints,
                            .explanation = {}};
   if (cache_.options().share && seq.first_token_ns != 0) {
-    record.prompt_tokens_written = prompt - seq.tokens_cached;
+    record.prompt_tokens_written = seq.prompt_tokens_written;
   }
   if (seq.hidden_taken == prompt && !seq.hidden_sum.empty()) {
     const double tokens =

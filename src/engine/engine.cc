@@ -13,6 +13,7 @@ namespace pagoda::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kPausedLook{50};
+constexpr std::chrono::hours kLongSleep{1};
 // An empty inbox has room for so many messages.
 constexpr std::size_t kInboxMessages = 64;
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
@@ -84,9 +85,6 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sin
                                     request.prompt, cache_.options().block_tokens,
                                     request.block_hashes));
   }
-  if (!request.session.empty()) {
-    session_prompts_.note(request.cache_salt, request.session, request.prompt);
-  }
   const RequestId id(next_id_++);
   {
     const std::lock_guard lock(waker_->mutex);
@@ -134,12 +132,15 @@ void Engine::wake() {
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
 
-void Engine::close_session(TenantId tenant, std::string cache_salt, std::string session,
-                           std::function<void(std::optional<std::uint64_t> blocks)> done) {
-  leave(Order([tenant, cache_salt = std::move(cache_salt), session = std::move(session),
-               done = std::move(done)](Core& core) {
-    done(core.close_session(tenant, cache_salt, session));
+void Engine::close_session(SessionName name,
+                           std::function<void(Result<std::uint64_t> blocks)> done) {
+  leave(Order([name = std::move(name), done = std::move(done)](Core& core) {
+    done(core.close_session(name));
   }));
+}
+
+void Engine::reset(std::optional<TenantId> tenant) {
+  leave(Order([tenant](Core& core) { core.reset(tenant); }));
 }
 
 void Engine::set_space(const kv::SpaceId& space, bool is_sure) {
@@ -359,7 +360,14 @@ void Engine::sleep() {
   }
   idle_ = true;
   finished_.notify_all();
-  waker_->wake.wait(lock, woken);
+  // A session that nobody uses ends though nobody asks for anything.
+  if (const std::optional<std::int64_t> due_ns = core_.next_close_ns()) {
+    const std::chrono::nanoseconds left(*due_ns - clock_.now_ns());
+    waker_->wake.wait_for(lock, std::clamp<std::chrono::nanoseconds>(left, kPausedLook, kLongSleep),
+                          woken);
+  } else {
+    waker_->wake.wait(lock, woken);
+  }
 }
 
 }  // namespace pagoda::engine

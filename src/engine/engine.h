@@ -17,7 +17,6 @@
 
 #include "base/seq_lock.h"
 #include "engine/core.h"
-#include "engine/session_prompts.h"
 #include "engine/snapshot.h"
 #include "engine/tenant_removals.h"
 
@@ -62,14 +61,13 @@ class Engine {
   void post(std::function<void(kv::Cache&)> task);
 
   // Ends a client's session (Core::close_session). `done` is called on the engine's thread.
-  void close_session(TenantId tenant, std::string cache_salt, std::string session,
-                     std::function<void(std::optional<std::uint64_t> blocks)> done);
-
-  // Returns the last prompt of a session, where it is remembered. Any thread.
-  std::optional<std::vector<TokenId>> session_prompt(const std::string& cache_salt,
-                                                     const std::string& session) const {
-    return session_prompts_.find(cache_salt, session);
+  void close_session(SessionName name, std::function<void(Result<std::uint64_t> blocks)> done);
+  // Returns the last prompt of a session; nullptr where none is remembered. Any thread.
+  std::shared_ptr<const SessionPrompt> session_prompt(const SessionName& name) const {
+    return core_.session_prompts().find(name);
   }
+  // Empties the cache, for one tenant or for all (Core::reset).
+  void reset(std::optional<TenantId> tenant);
 
   // Takes no more requests; true once none is left, false after `timeout`.
   bool drain(std::chrono::nanoseconds timeout);
@@ -150,7 +148,6 @@ class Engine {
   const std::uint64_t retain_blocks_max_;
   sched::TenantTable tenants_;
   Core core_;
-  SessionPrompts session_prompts_;
   std::atomic<std::uint64_t> next_id_{1};
   SeqLock<Snapshot> snapshot_;
 

@@ -80,46 +80,54 @@ bool Cache::is_idle(NodeId node) const {
   return true;
 }
 
-std::vector<NodeId> Cache::demote(const Match& match) {
-  if (match.nodes.empty() || !sessions_.enabled()) return {};
+// Nodes of other regions are neither followed nor looked at: what others have below a public prefix
+// changes nothing.
+std::uint64_t Cache::demote(const CacheScope& scope, const Match& match) {
+  if (match.nodes.empty() || !sessions_.enabled()) return 0;
+  const SaltId own = scope.salt();
   std::vector<NodeId> chain = match.nodes;
-  while (tree_.children_resident(chain.back()) == 1) {
-    std::optional<NodeId> next;
-    tree_.for_each_child(chain.back(), [&](NodeId child) {
-      if (tree_.pages(child) > 0) next = child;
-    });
-    chain.push_back(*next);
+  PrefixTree::ResidentChildren below = tree_.resident_children(chain.back(), own);
+  while (below.count == 1) {
+    chain.push_back(below.first);
+    below = tree_.resident_children(chain.back(), own);
   }
-  std::vector<NodeId> demoted;
-  for (std::size_t i = chain.size(); i-- > 0;) {
-    const std::uint32_t own = demoted.empty() ? 0 : 1;  // the child that goes before it
-    if (tree_.children_resident(chain[i]) > own || !is_idle(chain[i])) break;
-    if (retention_.contains(chain[i])) break;
-    demoted.push_back(chain[i]);
-  }
-  sessions_.supersede(demoted);
-  return demoted;
+  std::size_t first = chain.size();
+  const auto goes = [&](NodeId node) {
+    const std::uint32_t others = first == chain.size() ? 0 : 1;  // the child that goes before it
+    return tree_.region(node) == own && tree_.resident_children(node, own).count == others &&
+           is_idle(node) && !evictor_.is_retained_by_others(node);
+  };
+  while (first > 0 && goes(chain[first - 1])) --first;
+  sessions_.close_chain(std::span(chain).subspan(first));
+  return chain.size() - first;
+}
+
+std::vector<NodeId> Cache::take_closed(std::size_t nodes_max) {
+  std::vector<NodeId> nodes = sessions_.take_closed(nodes_max);
+  for (const NodeId node : nodes) evictor_.end_own_grant(node);
+  return nodes;
+}
+
+// May the node, which its session leaves behind, go first? What its own account retains is retained
+// no more.
+bool Cache::let_go(NodeId node) {
+  if (!is_idle(node) || evictor_.is_retained_by_others(node)) return false;
+  evictor_.end_own_grant(node);
+  return true;
 }
 
 void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Match& match) {
+  if (!scope.is_use) return;
   sequence.branch_ = sessions_.open({.salt = scope.salt(),
                                      .key = scope.session,
+                                     .before = scope.branch,
                                      .found = match.nodes,
                                      .partial = match.partial,
                                      .tokens_found = match.tokens,
                                      .block_tokens = options_.block_tokens,
                                      .first_turn_tokens = scope.first_turn_tokens,
                                      .now_ns = clock_.time_ns},
-                                    [this](NodeId node) { return is_idle(node); });
-}
-
-std::optional<std::vector<NodeId>> Cache::close_session(const CacheScope& scope,
-                                                        std::string_view key) {
-  return sessions_.close(scope.salt(), key, [this](NodeId node) { return tree_.depth(node); });
-}
-
-std::optional<std::vector<NodeId>> Cache::close_idle_session() {
-  return sessions_.close_due(clock_.time_ns, [this](NodeId node) { return tree_.depth(node); });
+                                    [this](NodeId node) { return let_go(node); });
 }
 
 // The sequence holds the pages of the match's whole blocks and stands on the last of them.
@@ -221,6 +229,7 @@ Sequence Cache::fork(const Sequence& sequence) {
   twin.prompt_tokens_ = sequence.prompt_tokens_;
   twin.request_ = sequence.request_;
   twin.branch_ = sequence.branch_;
+  sessions_.hold(twin.branch_);
   twin.nodes_ = sequence.nodes_;
   tree_.pin(twin.last_node());
   twin.tail_ = sequence.tail_;
@@ -252,6 +261,7 @@ void Cache::close(Sequence& sequence) {
   }
   tree_.unpin(sequence.last_node());
   evictor_.settle(sequence.last_node());
+  sessions_.release(sequence.branch_, clock_.time_ns);
   salts_.release(sequence.scope_.salt);
   sequence.cache_ = nullptr;
 }

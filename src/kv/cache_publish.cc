@@ -164,7 +164,8 @@ NodeId Cache::add_node(const Sequence& sequence, SaltId region, std::uint32_t pr
   const NodeId node = tree_.insert(sequence.last_node(), region, sequence.tail_);
   salts_.hold(region);
   fit_parts(node);
-  sessions_.made(sequence.branch_, node);
+  // What a session publishes is everybody's.
+  if (region == sequence.scope_.salt) sessions_.made(sequence.branch_, node);
   tree_.set_prompt_end(node, prompt_end);
   return node;
 }

@@ -10,6 +10,8 @@ CacheScope::CacheScope(CacheScope&& other) noexcept
       counts_lookup(other.counts_lookup),
       session(std::move(other.session)),
       first_turn_tokens(other.first_turn_tokens),
+      branch(other.branch),
+      is_use(other.is_use),
       salts_(std::exchange(other.salts_, nullptr)),
       root_(other.root_),
       salt_(other.salt_),
@@ -23,6 +25,8 @@ CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   counts_lookup = other.counts_lookup;
   session = std::move(other.session);
   first_turn_tokens = other.first_turn_tokens;
+  branch = other.branch;
+  is_use = other.is_use;
   salts_ = std::exchange(other.salts_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;

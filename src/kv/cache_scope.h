@@ -8,6 +8,7 @@
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -41,6 +42,11 @@ class CacheScope {
   // (README: E10). Empty: of none.
   std::string session = {};
   std::uint64_t first_turn_tokens = 0;
+  // What an earlier opening of the same request was given: it goes on with that branch.
+  BranchRef branch = {};
+  // False: the request only brings blocks into the pool. Sessions and what they know stay as they
+  // are, and the blocks are nobody's.
+  bool is_use = true;
 
  private:
   SaltTable* salts_;  // nullptr: moved from

@@ -201,5 +201,41 @@ TEST(Quota, IsNoLimitWhileThereIsRoom) {
   EXPECT_EQ(fixture.matched(fixture.tenant("a"), counting(1, 41)), 40u);
 }
 
+// An account that marks short prompts takes no grant that another needs, and what is kept for
+// longer already needs none.
+TEST(Retention, AnAccountHasAsManyGrantsAsAreLeftForAll) {
+  CacheOptions options = retaining(8192, 4000);
+  Cache cache(options);  // the fixture would check it after every call
+  const auto retain = [&](std::string_view salt, std::uint32_t number, std::int64_t until_ns) {
+    const CacheScope scope = cache.scope("model", salt).value();
+    const Tokens prompt = counting(10 * number, 4);
+    auto opened = cache.open(scope, cache.match(scope, prompt), prompt);
+    Sequence& sequence = std::get<Opened>(opened).sequence;
+    for (const Copy& copy : std::get<Opened>(opened).copies) cache.copied(copy);
+    const auto known = static_cast<std::ptrdiff_t>(sequence.tokens_computed());
+    auto reserved = cache.reserve(sequence, prompt.size());
+    for (const Copy& copy : std::get<std::vector<Copy>>(reserved)) cache.copied(copy);
+    cache.commit(sequence, Tokens(prompt.begin() + known, prompt.end()));
+    return cache.retain(sequence, {.tokens = 4, .until_ns = until_ns, .may_clip = true});
+  };
+  constexpr std::uint32_t kAlone = RetentionTable::kGrantsMax / 2;
+  for (std::uint32_t i = 0; i < kAlone; ++i) {
+    ASSERT_TRUE(retain("greedy", i, 100 * kSecond).ok()) << i;
+  }
+  const auto one_more = retain("greedy", kAlone, 100 * kSecond);
+  ASSERT_FALSE(one_more.ok());
+  EXPECT_EQ(one_more.error().code, ErrorCode::kExhausted);
+  const auto shorter = retain("greedy", 0, kSecond);
+  ASSERT_TRUE(shorter.ok()) << shorter.error().message;
+  EXPECT_EQ(shorter.value().tokens, 4u);
+  EXPECT_EQ(shorter.value().blocks_charged, 0u);
+  for (std::uint32_t i = 0; i < kAlone / 2; ++i) {
+    ASSERT_TRUE(retain("modest", i, 100 * kSecond).ok()) << i;
+  }
+  EXPECT_FALSE(retain("modest", kAlone, 100 * kSecond).ok());
+  EXPECT_TRUE(retain("third", 0, 100 * kSecond).ok());
+  cache.check();
+}
+
 }  // namespace
 }  // namespace pagoda::kv

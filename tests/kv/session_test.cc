@@ -1,6 +1,8 @@
 // What the next turn of a conversation leaves behind goes first, and nobody else loses anything.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 
@@ -28,6 +30,22 @@ CacheScope session(CacheFixture& fixture, std::string key, std::string_view salt
 
 std::uint64_t superseded(CacheFixture& fixture) {
   return fixture.cache().sessions().nodes_superseded();
+}
+
+std::uint64_t demote(CacheFixture& fixture, const CacheScope& scope, const Tokens& prompt) {
+  Cache& cache = fixture.cache();
+  const std::uint64_t nodes =
+      cache.demote(scope, cache.match(scope, prompt, MatchEnd::kWholeBlock));
+  cache.check();
+  return nodes;
+}
+
+// Serves a prompt and has all of its whole blocks retained.
+void serve_and_keep(CacheFixture& fixture, const CacheScope& scope, const Tokens& prompt) {
+  Sequence sequence = fixture.run(scope, prompt);
+  const RetainTerms terms = {.tokens = prompt.size(), .until_ns = kSessionSecond, .priority = 1};
+  ASSERT_TRUE(fixture.cache().retain(sequence, terms).ok());
+  fixture.cache().check();
 }
 
 // A conversation of 24 tokens, and its next turn, which leaves it after 16.
@@ -102,6 +120,62 @@ TEST(Session, ConversationsThatTakeTurnsUnderOneKeyLoseNothing) {
   }
 }
 
+// A task that is begun twice, or a client whose first message is always the same: prompts part
+// where the answers do.
+TEST(Session, ConversationsThatBeginAlikeLoseNothing) {
+  CacheFixture fixture(with_sessions(100));
+  const Tokens first = counting(1, 10);  // of both, with the template's text behind the message
+  std::array<Tokens, 2> prompts = {first, first};
+  for (std::uint32_t turn = 0; turn < 5; ++turn) {
+    for (std::uint32_t who = 0; who < 2; ++who) {
+      CacheScope scope = session(fixture, "key");
+      scope.first_turn_tokens = first.size();
+      fixture.serve(scope, prompts[who]);
+      EXPECT_EQ(superseded(fixture), 0u) << "turn " << turn << " of " << who;
+      prompts[who] = prompts[who] + counting(1000 * (who + 1) + 10 * turn, 6);
+    }
+  }
+}
+
+// A request is opened when its pages are loaded, when it starts, and when it starts again: it is
+// one turn of one conversation.
+TEST(Session, ARequestThatIsOpenedAgainIsOfTheSameConversation) {
+  for (const bool knows_branch : {true, false}) {
+    CacheFixture fixture(with_sessions(200));
+    const auto prompt = [](std::uint32_t i) { return counting(100 * (i + 1), 24); };
+    for (std::uint32_t i = 0; i < SessionTable::kBranchesMax; ++i) {
+      CacheScope scope = session(fixture, "key");
+      scope.first_turn_tokens = 24;
+      for (int opening = 0; opening < 3; ++opening) {
+        const Sequence opened = fixture.open(scope, prompt(i));
+        if (knows_branch) scope.branch = opened.branch();
+      }
+      fixture.serve(scope, prompt(i) + counting(50, 8));
+    }
+    CacheScope next = session(fixture, "key");
+    next.first_turn_tokens = 24;
+    fixture.serve(next, prompt(0) + counting(50, 3) + counting(90, 8));
+    EXPECT_EQ(superseded(fixture), knows_branch ? 2u : 0u) << "the first is known, or forgotten";
+  }
+}
+
+TEST(Session, WhatOnlyBringsBlocksIntoThePoolIsNoTurn) {
+  CacheFixture fixture(with_sessions(40));
+  fixture.serve(session(fixture, "a"), kTurn);
+  CacheScope fetch = session(fixture, "a");
+  fetch.is_use = false;
+  fixture.serve(fetch, kTurn + counting(60, 8));
+  for (const char* const key : {"a", "b", ""}) {
+    CacheScope other = session(fixture, key);
+    other.is_use = false;
+    fixture.serve(other, kTurn);
+  }
+  EXPECT_EQ(superseded(fixture), 0u);
+  EXPECT_EQ(fixture.cache().sessions().sessions(), 1u);
+  fixture.serve(session(fixture, "a"), kNextTurn);
+  EXPECT_EQ(superseded(fixture), 2u) << "the conversation still has its blocks";
+}
+
 TEST(Session, WhatOthersUseKeepsItsRank) {
   const auto serve_other = [](CacheFixture& fixture, int who) {
     if (who == 0) return fixture.serve(fixture.everyone(), kTurn + counting(1, 1));
@@ -135,22 +209,30 @@ TEST(Session, WhatIsAskedForAgainIsNotSupersededAnyMore) {
   EXPECT_EQ(superseded(fixture), 2u) << "the other turn's tail, now";
 }
 
-TEST(Session, WhatRunsOrIsRetainedIsNotSuperseded) {
-  CacheOptions options = with_sessions(12);
-  options.retain_blocks_max = 6;
-  CacheFixture fixture(options);
+TEST(Session, WhatRunsIsNotSuperseded) {
+  CacheFixture fixture(with_sessions(20));
   Sequence running = fixture.run(session(fixture, "a"), kTurn);
   Sequence next = fixture.run(session(fixture, "a"), kNextTurn);
   EXPECT_EQ(superseded(fixture), 0u);
-  ASSERT_TRUE(fixture.cache()
-                  .retain(running, {.tokens = 24, .until_ns = kSessionSecond, .priority = 1})
-                  .ok());
   fixture.cache().close(running);
-  fixture.cache().close(next);
   fixture.serve(session(fixture, "a"), kNextTurn + counting(9, 2));
-  fixture.serve(counting(700, 12));
-  fixture.serve(counting(800, 12));
-  EXPECT_EQ(fixture.matched(kTurn + counting(1, 1)), 24u);
+  EXPECT_EQ(superseded(fixture), 2u) << "it has ended";
+}
+
+// Clients mark the end of every prompt: what the next turn drops was marked, too.
+TEST(Session, WhatATurnLeavesBehindIsNotRetainedAnyMore) {
+  CacheOptions options = with_sessions(12);
+  options.retain_blocks_max = 6;
+  CacheFixture fixture(options);
+  serve_and_keep(fixture, session(fixture, "a"), kTurn);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 6u);
+  fixture.serve(session(fixture, "a"), kNextTurn);
+  EXPECT_EQ(superseded(fixture), 2u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 4u) << "the next mark has room again";
+  fixture.serve(counting(700, 24));
+  EXPECT_EQ(fixture.matched(kTurn + counting(1, 1)), 16u);
+  fixture.serve(counting(800, 32));
+  EXPECT_EQ(fixture.matched(kTurn + counting(1, 1)), 16u) << "what is retained goes last";
 }
 
 TEST(Session, ThatEndsIsTheFirstToMakeRoom) {
@@ -162,13 +244,64 @@ TEST(Session, ThatEndsIsTheFirstToMakeRoom) {
   EXPECT_FALSE(fixture.cache().close_session(scope, "c").has_value());
   const auto closed = fixture.cache().close_session(scope, "a");
   fixture.cache().check();
-  ASSERT_TRUE(closed.has_value());
-  EXPECT_EQ(closed->size(), 4u) << "two blocks of six are b's, too";
+  EXPECT_EQ(closed, 4u) << "two blocks of six are b's, too";
+  EXPECT_EQ(superseded(fixture), 4u);
   EXPECT_FALSE(fixture.cache().close_session(scope, "a").has_value()) << "it is closed";
   EXPECT_EQ(fixture.matched(kTurn + counting(1, 1)), 24u) << "it can be resumed while it is there";
   fixture.serve(counting(700, 24));
   EXPECT_EQ(fixture.matched(counting(900, 13)), 12u);
   EXPECT_EQ(fixture.matched(counting(1, 8) + counting(300, 5)), 12u);
+}
+
+TEST(Session, ThatEndsIsRetainedNoMore) {
+  for (const bool is_taken : {true, false}) {
+    CacheOptions options = with_sessions(12);
+    options.retain_blocks_max = 6;
+    CacheFixture fixture(options);
+    fixture.serve(counting(900, 12));
+    serve_and_keep(fixture, session(fixture, "a"), kTurn);
+    ASSERT_EQ(fixture.cache().close_session(fixture.everyone(), "a"), 6u);
+    if (is_taken) {
+      EXPECT_EQ(fixture.cache().take_closed(100).size(), 6u);
+      EXPECT_EQ(fixture.cache().retention().blocks(), 0u);
+    }
+    fixture.cache().check();
+    fixture.serve(counting(700, 36));  // three are free: six leave
+    EXPECT_EQ(fixture.matched(kTurn), 0u) << is_taken;
+    EXPECT_EQ(fixture.matched(counting(900, 13)), 12u) << is_taken;
+  }
+}
+
+// Who copies a session's blocks takes some now and some later: each once, parents first, and none
+// that has left or is used again.
+TEST(Session, ThatEndedIsTakenInParts) {
+  CacheFixture fixture(with_sessions(16));
+  fixture.serve(session(fixture, "a"), kTurn);
+  fixture.serve(session(fixture, "a"), counting(300, 16));
+  fixture.serve(session(fixture, "b"), counting(400, 8));
+  Cache& cache = fixture.cache();
+  EXPECT_FALSE(cache.sessions().has_closed());
+  for (const char* const key : {"a", "b"}) {
+    ASSERT_TRUE(cache.close_session(fixture.everyone(), key).has_value());
+  }
+  const auto depths_of_taken = [&](std::size_t nodes_max) {
+    std::vector<std::uint32_t> depths;
+    for (const NodeId node : cache.take_closed(nodes_max)) {
+      EXPECT_TRUE(cache.tree().is_live(node));
+      depths.push_back(cache.tree().depth(node));
+    }
+    cache.check();
+    return depths;
+  };
+  using Depths = std::vector<std::uint32_t>;
+  EXPECT_EQ(depths_of_taken(4), (Depths{1, 2, 3, 4}));
+  fixture.serve(counting(700, 24));  // four are free: the first chain's last two leave
+  EXPECT_EQ(superseded(fixture), 10u);
+  EXPECT_EQ(depths_of_taken(3), (Depths{1, 2, 3})) << "of the second chain";
+  fixture.serve(counting(300, 17));  // which is used again
+  EXPECT_EQ(depths_of_taken(100), (Depths{1, 2})) << "of the other session";
+  EXPECT_TRUE(depths_of_taken(100).empty());
+  EXPECT_FALSE(cache.sessions().has_closed());
 }
 
 TEST(Session, EndsByItselfWhenNobodyUsesIt) {
@@ -179,12 +312,147 @@ TEST(Session, EndsByItselfWhenNobodyUsesIt) {
   fixture.serve(session(fixture, "a"), kTurn);
   fixture.cache().advance_time(9 * kSessionSecond);
   fixture.serve(session(fixture, "b"), counting(300, 16));
-  EXPECT_FALSE(fixture.cache().close_idle_session().has_value());
+  EXPECT_EQ(fixture.cache().sessions().next_due_ns(), 11 * kSessionSecond);
+  EXPECT_FALSE(fixture.cache().close_idle_session());
   fixture.cache().advance_time(11 * kSessionSecond);
-  ASSERT_TRUE(fixture.cache().close_idle_session().has_value());
-  EXPECT_FALSE(fixture.cache().close_idle_session().has_value()) << "b was used since";
+  ASSERT_TRUE(fixture.cache().close_idle_session());
+  EXPECT_FALSE(fixture.cache().close_idle_session()) << "b was used since";
   EXPECT_EQ(fixture.cache().sessions().sessions(), 1u);
   EXPECT_EQ(superseded(fixture), 6u);
+  EXPECT_EQ(fixture.cache().sessions().next_due_ns(), 19 * kSessionSecond);
+}
+
+TEST(Session, DoesNotEndWhileARequestOfItRuns) {
+  CacheOptions options = with_sessions(40);
+  options.session_timeout_ns = 10 * kSessionSecond;
+  CacheFixture fixture(options);
+  Cache& cache = fixture.cache();
+  cache.advance_time(kSessionSecond);
+  Sequence running = fixture.run(session(fixture, "a"), kTurn);
+  Sequence fork = cache.fork(running);
+  cache.advance_time(2 * kSessionSecond);
+  fixture.serve(session(fixture, "b"), counting(300, 16));
+  cache.advance_time(30 * kSessionSecond);
+  EXPECT_TRUE(cache.close_idle_session()) << "b, though a was opened before it";
+  EXPECT_FALSE(cache.close_idle_session());
+  cache.close(running);
+  cache.advance_time(60 * kSessionSecond);
+  EXPECT_FALSE(cache.close_idle_session()) << "its other answer runs";
+  cache.close(fork);
+  cache.advance_time(70 * kSessionSecond - 1);
+  EXPECT_FALSE(cache.close_idle_session()) << "ten seconds from the end of the last";
+  cache.advance_time(70 * kSessionSecond);
+  EXPECT_TRUE(cache.close_idle_session());
+}
+
+TEST(Session, OfOneTenantIsNoOthers) {
+  CacheFixture fixture(with_sessions(60));
+  fixture.serve(session(fixture, "key", "anna"), kTurn);
+  fixture.serve(session(fixture, "key", "bert"), kTurn);
+  EXPECT_FALSE(fixture.cache().close_session(fixture.everyone(), "key").has_value());
+  EXPECT_EQ(fixture.cache().close_session(fixture.scope("model", "bert"), "key"), 6u);
+  EXPECT_EQ(fixture.cache().sessions().sessions(), 1u);
+  fixture.serve(session(fixture, "key", "anna"), kNextTurn);
+  EXPECT_EQ(superseded(fixture), 8u) << "hers is open";
+}
+
+// What a session publishes is everybody's: it neither ends with it nor is left behind.
+TEST(Session, HasNothingOfWhatItPublished) {
+  CacheFixture fixture(with_sessions(40));
+  CacheScope press = session(fixture, "a", "press");
+  press.public_tokens = 16;
+  fixture.serve(press, kTurn);
+  EXPECT_EQ(fixture.cache().close_session(press, "a"), 2u) << "two of six blocks are private";
+  CacheScope everyone = session(fixture, "b");
+  fixture.serve(everyone, kTurn);
+  EXPECT_EQ(fixture.cache().close_session(everyone, "b"), 2u) << "and two are new to everyone";
+}
+
+TEST(Session, OfAnOwnerIsForgottenWithItsRegions) {
+  for (const bool is_retired : {true, false}) {
+    CacheFixture fixture(with_sessions(60));
+    Cache& cache = fixture.cache();
+    const auto owned = [&](std::string_view salt, OwnerId owner) {
+      CacheScope scope = cache.scope("model", salt, {}, owner).value();
+      scope.session = "key";
+      return scope;
+    };
+    fixture.serve(owned("anna's", OwnerId(1)), kTurn);
+    fixture.serve(owned("anna's other", OwnerId(1)), kTurn);
+    fixture.serve(owned("bert's", OwnerId(2)), kTurn);
+    if (is_retired) {
+      cache.retire(OwnerId(1));
+    } else {
+      cache.clear(OwnerId(1));
+    }
+    cache.check();
+    EXPECT_EQ(cache.sessions().sessions(), 1u);
+    EXPECT_EQ(cache.close_session(owned("bert's", OwnerId(2)), "key"), 6u);
+    cache.clear();
+    EXPECT_EQ(cache.sessions().sessions(), 0u);
+    EXPECT_EQ(superseded(fixture), 0u);
+  }
+}
+
+// What others have below a public prefix changes neither what is demoted nor what is told.
+TEST(Demote, LeavesAloneWhatOthersHaveBelowAPublicPrefix) {
+  const Tokens prefix = counting(1, 16);
+  for (const int others : {0, 1, 2}) {
+    CacheFixture fixture(with_sessions(100));
+    const auto tenant = [&](const std::string& salt) { return fixture.tenant(salt, 16); };
+    fixture.serve(tenant("press"), prefix + counting(50, 1));
+    for (int i = 0; i < others; ++i) {
+      fixture.serve(tenant("other" + std::to_string(i)), prefix + counting(100, 12));
+    }
+    EXPECT_EQ(demote(fixture, tenant("anna"), prefix + counting(100, 12)), 0u)
+        << "she has nothing there, and the prefix is everybody's";
+    EXPECT_EQ(superseded(fixture), 0u);
+    fixture.serve(tenant("anna"), prefix + counting(200, 8));
+    EXPECT_EQ(demote(fixture, tenant("anna"), prefix + counting(200, 1)), 2u) << others;
+    EXPECT_EQ(superseded(fixture), 2u);
+    for (int i = 0; i < others; ++i) {
+      const CacheScope other = tenant("other" + std::to_string(i));
+      EXPECT_EQ(demote(fixture, other, prefix + counting(100, 13)), 3u) << "what is its own";
+    }
+    EXPECT_EQ(demote(fixture, fixture.everyone(), prefix + counting(300, 1)), 4u)
+        << "public blocks are the public's, whoever is below them";
+  }
+}
+
+TEST(Demote, EndsAtWhatOthersGoOnFromRunOrRetain) {
+  CacheOptions options = with_sessions(100);
+  options.retain_blocks_max = 50;
+  CacheFixture fixture(options);
+  const CacheScope anna = fixture.tenant("anna");
+  fixture.serve(anna, kTurn);
+  fixture.serve(anna, kNextTurn);
+  EXPECT_EQ(demote(fixture, anna, kTurn + counting(1, 1)), 2u) << "the other goes on from the rest";
+  EXPECT_EQ(demote(fixture, anna, kNextTurn), 2u) << "as long as both are there";
+  serve_and_keep(fixture, anna, counting(300, 8));
+  EXPECT_EQ(demote(fixture, anna, counting(300, 9)), 2u);
+  EXPECT_GT(fixture.cache().take_closed(100).size(), 0u);
+  EXPECT_EQ(fixture.cache().retention().blocks(), 0u) << "its own grants end";
+  const Sequence running = fixture.run(anna, counting(400, 8));
+  EXPECT_EQ(demote(fixture, anna, counting(400, 9)), 0u);
+  serve_and_keep(fixture, fixture.tenant("press", 8), counting(500, 9));
+  EXPECT_EQ(demote(fixture, fixture.everyone(), counting(500, 9)), 0u) << "a tenant retains it";
+  EXPECT_EQ(fixture.cache().retention().blocks(), 2u);
+}
+
+// Stores copy what is about to leave: not what nobody will ask for, however much of that there is.
+TEST(Session, WhatIsSupersededHidesNothingThatIsAboutToLeave) {
+  CacheFixture fixture(with_sessions(64));
+  for (std::uint32_t i = 0; i < SessionTable::kBranchesMax; ++i) {
+    fixture.serve(session(fixture, "key"), counting(100 * (i + 1), 8));
+  }
+  ASSERT_TRUE(fixture.cache().close_session(fixture.everyone(), "key").has_value());
+  EXPECT_EQ(superseded(fixture), 16u);
+  fixture.serve(counting(5000, 4));
+  fixture.serve(counting(6000, 4));
+  const std::vector<NodeId> next = fixture.cache().eviction_candidates(2);
+  fixture.cache().check();
+  ASSERT_EQ(next.size(), 2u);
+  for (const NodeId node : next) EXPECT_FALSE(fixture.cache().sessions().is_superseded(node));
 }
 
 TEST(Session, AHostileClientForgetsItsOwnSessionsFirst) {
@@ -211,6 +479,10 @@ TEST(Session, AHostileClientForgetsItsOwnSessionsFirst) {
 
 // Everything at once, in a cache that is always full: check() runs after every call.
 TEST(Session, InvariantsHoldWhateverHappens) {
+  std::uint64_t closed = 0;
+  std::uint64_t demoted = 0;
+  std::uint64_t taken = 0;
+  std::uint64_t left = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CacheOptions options = with_sessions(24);
     options.policy = eviction_policies()[seed % eviction_policies().size()];
@@ -219,30 +491,42 @@ TEST(Session, InvariantsHoldWhateverHappens) {
     options.session_timeout_ns = 5 * kSessionSecond;
     if (seed % 4 == 1) options.groups = {{.window = 0}, {.window = 6}};
     CacheFixture fixture(options);
+    Cache& cache = fixture.cache();
+    std::vector<Sequence> running;
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
-    for (int step = 0; step < 200; ++step) {
-      fixture.cache().advance_time(step * kSessionSecond / 4);
-      while (fixture.cache().close_idle_session()) fixture.cache().check();
+    for (int step = 0; step < 300; ++step) {
+      cache.advance_time(step * kSessionSecond / 4);
+      while (cache.close_idle_session()) cache.check();
+      if (below(3) == 0) taken += cache.take_closed(1 + below(5)).size();
+      if (!running.empty() && below(2) == 0) running.erase(running.begin());
+      cache.check();
       CacheScope scope = session(fixture, below(4) == 0 ? "" : std::to_string(below(3)),
                                  below(2) == 0 ? "" : "salt");
-      Tokens prompt = counting(1, 4 + below(12)) + counting(100 * below(4), below(20));
-      if (options.groups.size() > 1) prompt.resize(std::min<std::size_t>(prompt.size(), 20));
-      if (prompt.empty()) continue;
+      scope.public_tokens = 4 * below(3);
+      scope.is_use = below(8) != 0;
+      const Tokens prompt = counting(1, 4 + below(12)) + counting(100 * below(4), below(20));
+      if (below(6) == 0) demoted += demote(fixture, scope, prompt);
+      const Match match = cache.match(scope, prompt);
+      if (cache.blocks_needed(match, prompt.size()) > cache.blocks_available()) continue;
       Sequence sequence = fixture.run(scope, prompt);
       if (below(3) == 0)
-        (void)fixture.cache().retain(sequence, {.tokens = 8,
-                                                .until_ns = (step + 8) * kSessionSecond,
-                                                .priority = 1,
-                                                .may_clip = true});
-      fixture.cache().close(sequence);
-      fixture.cache().check();
-      if (below(10) == 0) (void)fixture.cache().close_session(scope, std::to_string(below(3)));
-      if (below(30) == 0) fixture.cache().clear();
-      fixture.cache().check();
+        (void)cache.retain(sequence, {.tokens = 8,
+                                      .until_ns = (step + 8) * kSessionSecond,
+                                      .priority = 1,
+                                      .may_clip = true});
+      cache.check();
+      if (below(4) == 0) running.push_back(cache.fork(sequence));
+      if (below(4) == 0) running.push_back(std::move(sequence));
+      if (below(10) == 0)
+        closed += cache.close_session(scope, std::to_string(below(3))).value_or(0);
+      if (below(30) == 0) cache.clear();
+      cache.check();
     }
-    EXPECT_LE(superseded(fixture), fixture.cache().tree().nodes());
+    const auto cause = static_cast<std::size_t>(EvictionCause::kSuperseded);
+    left += cache.stats().blocks_evicted_by_cause[cause];
   }
+  for (const std::uint64_t happened : {closed, demoted, taken, left}) EXPECT_GT(happened, 100u);
 }
 
 }  // namespace

@@ -140,13 +140,13 @@ std::optional<BlockId> EvictionCandidates::pop_retained() {
 }
 
 // A page of a full group goes with all pages of its node. The node stays on the list until it has
-// no page, or none that may go.
+// no page, or none that may go. What its own account retains goes, too: the session has ended.
 std::optional<BlockId> EvictionCandidates::pop_superseded() {
   while (const std::optional<NodeId> node = in_.sessions.first_superseded()) {
     std::optional<BlockId> victim;
     for (std::uint32_t group = 0; group < in_.tree.groups(); ++group) {
       const std::optional<BlockId> page = in_.tree.page(*node, group);
-      if (!page || in_.retention.contains(*node) || !in_.rules.is_evictable(*page)) continue;
+      if (!page || is_retained_by_others(*node) || !in_.rules.is_evictable(*page)) continue;
       if (!victim || !in_.rules.is_window(group)) victim = page;
     }
     if (victim) return victim;

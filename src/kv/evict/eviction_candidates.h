@@ -106,6 +106,11 @@ class EvictionCandidates {
   // heap that they are in. push_node() enters them into the other one.
   void forget_node(NodeId node);
 
+  // Does another account than that of its region retain the node?
+  bool is_retained_by_others(NodeId node) const {
+    return in_.retention.contains(node) && in_.retention.account(node) != account(node);
+  }
+
   // The block to be evicted next, taken out; nothing when none may be evicted.
   std::optional<Victim> pop(Chance chance = Chance::kGive);
   // Would the policy give a victim of Chance::kNone another chance?

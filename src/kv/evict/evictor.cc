@@ -194,14 +194,16 @@ Result<Retained> Evictor::retain(SaltId salt, const RetainTerms& terms,
   RetainTerms bounded = terms;
   bounded.priority = std::min(bounded.priority, kRetainPriorityMax);
   std::string limit;
-  if (terms.may_clip) {
+  Result<std::uint64_t> taken = in_.retention.count_taken(salt, bounded, kept);
+  if (!taken.ok() && terms.may_clip) {
     const std::size_t allowed = in_.retention.nodes_allowed(salt, bounded, kept);
-    if (allowed < kept.size())
-      limit = in_.retention.count_taken(salt, bounded, kept).error().message;
-    if (allowed > 0) kept = kept.first(allowed);
+    if (allowed == 0) return taken.error();
+    limit = taken.error().message;
+    kept = kept.first(allowed);
+    taken = in_.retention.count_taken(salt, bounded, kept);
   }
-  ASSIGN_OR_RETURN(const std::uint64_t taken, in_.retention.count_taken(salt, bounded, kept));
-  if (taken > 0) {
+  if (!taken.ok()) return taken.error();
+  if (taken.value() > 0) {
     for (const NodeId node : kept) {
       if (!in_.retention.contains(node)) candidates_.forget_node(node);
     }
@@ -209,8 +211,15 @@ Result<Retained> Evictor::retain(SaltId salt, const RetainTerms& terms,
   }
   return Retained{.tokens = kept.size() * block_tokens,
                   .blocks = kept.size() * in_.tree.groups(),
-                  .blocks_charged = taken * in_.tree.groups(),
+                  .blocks_charged = taken.value() * in_.tree.groups(),
                   .limit = std::move(limit)};
+}
+
+void Evictor::end_own_grant(NodeId node) {
+  if (!in_.retention.contains(node) || is_retained_by_others(node)) return;
+  candidates_.forget_node(node);
+  in_.retention.erase(node);
+  candidates_.push_node(node);
 }
 
 void Evictor::release_due() {
@@ -228,14 +237,18 @@ std::vector<NodeId> Evictor::next_to_leave(std::size_t nodes_max) {
   std::vector<NodeId> spared;
   std::vector<BlockId> looked_at;
   std::unordered_set<NodeId> known;
-  const std::size_t look_max = 2 * nodes_max * in_.tree.groups();
+  // Superseded blocks go before all others, and nobody will ask for them. While there are more of
+  // them than a step takes nothing else leaves.
+  constexpr std::uint64_t kSupersededPassed = 512;
+  const std::uint64_t passed = std::min(in_.sessions.nodes_superseded(), kSupersededPassed);
+  const std::size_t look_max = (2 * nodes_max + passed) * in_.tree.groups();
   while (leaving.size() < nodes_max && looked_at.size() < look_max) {
     const auto victim = candidates_.pop(EvictionCandidates::Chance::kNone);
     if (!victim) break;
     looked_at.push_back(victim->block);
     const NodeId node = in_.pool.owner(victim->block).value();
     if (!in_.tree.is_whole(node) || !known.insert(node).second) continue;
-    if (in_.sessions.is_superseded(node)) continue;  // nobody will ask for it again
+    if (in_.sessions.is_superseded(node)) continue;
     (candidates_.would_spare(*victim) ? spared : leaving).push_back(node);
   }
   for (const BlockId block : looked_at) candidates_.push(block);

@@ -109,6 +109,8 @@ void read_output_options(const Fields& fields, OutputOptions& output) {
   output.prompt_logprobs = static_cast<std::uint32_t>(*scored);
 }
 
+}  // namespace
+
 std::string read_salt(const Fields& fields) {
   const std::optional<std::string_view> salt = fields.text("cache_salt");
   if (salt && salt->empty()) {
@@ -122,8 +124,6 @@ std::string read_salt(const Fields& fields) {
   }
   return std::string(salt.value_or(""));
 }
-
-}  // namespace
 
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request) {

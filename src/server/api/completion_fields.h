@@ -18,6 +18,9 @@ inline constexpr std::int64_t kLogprobsMax = 20;
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request);
 
+// Reads "cache_salt"; empty where the body has none.
+std::string read_salt(const Fields& fields);
+
 // The body's field for the output length, for errors: "max_tokens".
 struct OutputLength {
   std::optional<std::uint32_t> tokens;

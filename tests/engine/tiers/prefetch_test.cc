@@ -1,8 +1,8 @@
 // Pages of a prompt come from a tier before its request, and go there before they are evicted.
 #include <gtest/gtest.h>
 
-#include "engine/session_prompts.h"
 #include "engine/tiers/tier_fixture.h"
+#include "engine/tiers/toy_fixture.h"
 #include "store/host/host_store.h"
 
 namespace pagoda::engine {
@@ -73,38 +73,201 @@ TEST(Demote, CopiesToTheTierWhatIsThenEvictedFirst) {
   EXPECT_EQ(fixture.tokens, cold);
 }
 
-TEST(Session, ThatEndedIsLoadedFromItsTierWhenItIsResumed) {
-  PrefetchFixture fixture;
-  Request turn = tier_request(1);
-  turn.session = "agent";
-  turn.first_turn_tokens = 20;
-  fixture.serve(turn);
-  const std::vector<TokenId> cold = fixture.tokens;
-  EXPECT_FALSE(fixture.core->close_session({}, "", "other").has_value());
-  const auto blocks = fixture.core->close_session({}, "", "agent");
-  ASSERT_TRUE(blocks.has_value());
-  EXPECT_GE(*blocks, 6u);
-  EXPECT_TRUE(fixture.run()) << "pages are written";
-  fixture.backend->cache().clear();
-  const SequenceRecord resumed = fixture.serve(turn);
-  EXPECT_EQ(resumed.load.tokens_loaded(), 96u);
-  EXPECT_EQ(fixture.tokens, cold);
+constexpr auto kAll = [](const kv::PageRead&) { return true; };
+constexpr std::int64_t kPatienceNs = 50'000'000;  // longer than a request waits for a load
+
+Request prefetch_of(Request request) {
+  request.action = CacheAction::kPrefetch;
+  return request;
 }
 
-TEST(SessionPrompts, AreBoundedInBytesAndSessions) {
-  SessionPrompts prompts;
-  const std::vector<TokenId> half(SessionPrompts::kBytesMax / sizeof(TokenId) / 2, TokenId(1));
-  prompts.note("", "a", half);
-  prompts.note("", "b", half);
-  EXPECT_TRUE(prompts.find("", "a").has_value());
-  prompts.note("", "c", {TokenId(1)});
-  EXPECT_FALSE(prompts.find("", "a").has_value()) << "the oldest goes";
-  EXPECT_FALSE(prompts.find("salt", "b").has_value()) << "of another region";
-  EXPECT_LE(prompts.bytes(), SessionPrompts::kBytesMax);
-  for (int i = 0; i < 5000; ++i) prompts.note("", std::to_string(i), {TokenId(1), TokenId(2)});
-  EXPECT_LE(prompts.bytes(), SessionPrompts::kSessionsMax * 2 * sizeof(TokenId));
-  prompts.note("", "4999", {TokenId(7)});
-  EXPECT_EQ(prompts.find("", "4999")->size(), 1u) << "the last prompt counts";
+// A fixture whose store alone has the prompts of these requests.
+std::unique_ptr<ToyFixture> fixture_with(const std::vector<Request>& requests,
+                                         const ToyFixtureOptions& options = {}) {
+  auto fixture = std::make_unique<ToyFixture>(options);
+  for (const Request& request : requests) fixture->submit(request);
+  fixture->run();
+  fixture->clear_pool();
+  return fixture;
+}
+
+// A request would not wait for these loads: it would compute.
+TEST(Prefetch, BringsEverythingWhereComputingWouldBeFaster) {
+  struct Situation {
+    const char* name;
+    double tokens_per_second;
+    bool knows_store;  // a page has come, slowly
+  };
+  for (const Situation& situation :
+       {Situation{"the model's speed is unknown", 0, false},
+        Situation{"a silent store", 1e5, false}, Situation{"a slow store", 1e9, true}}) {
+    const Request request = toy_request(34);  // eight whole blocks
+    const auto fixture =
+        fixture_with({request}, {.tokens_per_second = situation.tokens_per_second});
+    const auto heard = fixture->submit(prefetch_of(request));
+    fixture->run(2);
+    ASSERT_EQ(fixture->store.reads.size(), 8u) << situation.name;
+    fixture->pass_ns(kPatienceNs);
+    if (situation.knows_store) {
+      const kv::StoreTicket first = fixture->store.reads.front().ticket;
+      fixture->store.end_reads([&](const kv::PageRead& read) { return read.ticket == first; });
+    }
+    fixture->run(3);
+    EXPECT_EQ(fixture->store.reads.size(), situation.knows_store ? 7u : 8u) << situation.name;
+    EXPECT_FALSE(heard->ended()) << situation.name;
+    fixture->store.end_reads(kAll);
+    fixture->run();
+    ASSERT_TRUE(heard->ended()) << situation.name;
+    EXPECT_EQ(heard->answers[0].record.load.tokens_loaded(), 32u) << situation.name;
+    EXPECT_EQ(heard->answers[0].record.prompt_tokens_cached, 32u) << situation.name;
+    EXPECT_EQ(fixture->wrong_page(), "");
+  }
+}
+
+TEST(Prefetch, EndsWithWhatCameWhereAPageDoesNotCome) {
+  const Request request = toy_request(34);
+  const auto fixture = fixture_with({request});
+  const auto heard = fixture->submit(prefetch_of(request));
+  fixture->run(2);
+  ASSERT_EQ(fixture->store.reads.size(), 8u);
+  const kv::StoreTicket bad = fixture->store.reads[3].ticket;
+  fixture->store.end_reads([&](const kv::PageRead& read) { return read.ticket == bad; },
+                           kv::StoreFault::kDamaged);
+  fixture->store.end_reads(kAll);
+  fixture->run();
+  ASSERT_TRUE(heard->ended());
+  EXPECT_EQ(heard->answers[0].reason, FinishReason::kStop);
+  EXPECT_EQ(heard->answers[0].record.prompt_tokens_cached, 12u);
+}
+
+TEST(Prefetch, EndsAtItsRequestsOwnTime) {
+  Request request = toy_request(34);
+  const auto fixture = fixture_with({request});
+  request.timeout_ns = kPatienceNs;
+  const auto heard = fixture->submit(prefetch_of(request));
+  fixture->run(2);
+  fixture->pass_ns(kPatienceNs / 2);
+  fixture->run(2);
+  EXPECT_FALSE(heard->ended());
+  fixture->pass_ns(kPatienceNs);
+  fixture->run(2);
+  ASSERT_TRUE(heard->ended());
+  EXPECT_EQ(heard->answers[0].reason, FinishReason::kDeadline);
+  fixture->store.end_reads(kAll);
+}
+
+// Different prompts of two whole blocks.
+std::vector<Request> different_requests(std::uint32_t count) {
+  std::vector<Request> requests(count, toy_request(10, 1));
+  for (std::uint32_t i = 0; i < count; ++i) requests[i].prompt[0] = TokenId(i + 1);
+  return requests;
+}
+
+// Sixteen prompts are loaded at a time.
+TEST(Prefetch, TakesNoRequestsPlace) {
+  const std::vector<Request> requests = different_requests(17);
+  const auto fixture = fixture_with(requests);
+  std::vector<std::shared_ptr<TestSink>> prefetches;
+  for (int i = 0; i < 16; ++i) prefetches.push_back(fixture->submit(prefetch_of(requests[i])));
+  fixture->run(2);
+  ASSERT_EQ(fixture->store.reads.size(), 32u);
+  const auto heard = fixture->submit(requests[16]);
+  fixture->run(2);
+  EXPECT_EQ(fixture->store.reads.size(), 34u) << "the request's pages are read at once";
+  fixture->store.end_reads(kAll);
+  fixture->run();
+  ASSERT_TRUE(heard->ended());
+  EXPECT_EQ(heard->answers[0].record.load.tokens_loaded(), 8u);
+  EXPECT_EQ(heard->answers[0].tokens, fixture->alone(requests[16]));
+  for (const auto& prefetch : prefetches) {
+    ASSERT_TRUE(prefetch->ended());
+    EXPECT_EQ(prefetch->answers[0].record.prompt_tokens_cached, 8u);
+  }
+}
+
+// Half of the reads are left to requests.
+TEST(Prefetch, LeavesReadsToRequests) {
+  Request large = toy_request(300, 1);
+  Request small = toy_request(10, 1);
+  small.prompt[0] = TokenId(40);
+  const auto fixture = fixture_with({large, small});
+  fixture->submit(prefetch_of(large));
+  fixture->run(2);
+  EXPECT_EQ(fixture->store.reads.size(), 32u) << "of 64";
+  fixture->submit(small);
+  fixture->run(2);
+  EXPECT_EQ(fixture->store.reads.size(), 34u);
+  fixture->store.holds_reads = false;
+  fixture->store.end_reads(kAll);
+  fixture->run();
+}
+
+TEST(Prefetch, OfOneTenantLeavesPlacesToOthers) {
+  const Request request = toy_request(34);
+  const auto fixture = fixture_with({request});
+  Request annas = prefetch_of(request);
+  annas.tenant = fixture->tenants.add("anna", {});
+  Request berts = prefetch_of(request);
+  berts.tenant = fixture->tenants.add("bert", {});
+  int taken = 0;
+  while (taken < 256 && !fixture->submit(annas)->ended()) ++taken;
+  EXPECT_EQ(taken, 129);
+  EXPECT_FALSE(fixture->submit(berts)->ended());
+  fixture->store.holds_reads = false;
+  fixture->run();
+}
+
+TEST(CacheActions, CountAgainstTheTokensPerMinute) {
+  for (const CacheAction action : {CacheAction::kPrefetch, CacheAction::kDemote}) {
+    const Request request = toy_request(34);
+    const auto fixture = fixture_with({request});
+    fixture->store.holds_reads = false;
+    Request annas = request;
+    annas.action = action;
+    annas.tenant = fixture->tenants.add("anna", {.tokens_per_minute = 100});
+    for (int i = 0; i < 3; ++i) {
+      const auto heard = fixture->submit(annas);
+      fixture->run(20);
+      ASSERT_TRUE(heard->ended());
+      EXPECT_EQ(heard->answers[0].reason, i < 2 ? FinishReason::kStop : FinishReason::kRefused);
+    }
+  }
+}
+
+// With pages from the back of the prompt a request computes less than it did not find.
+TEST(Written, IsWhatWasComputedAndNotThereBefore) {
+  const Request large = toy_request(300, 1);
+  const auto fixture = fixture_with({large});
+  const auto heard = fixture->submit(large);
+  fixture->run(2);
+  fixture->pass_ns(kPatienceNs);  // the task goes on without
+  fixture->run(1);
+  fixture->store.holds_reads = false;
+  fixture->store.end_reads(kAll);
+  fixture->run();
+  ASSERT_TRUE(heard->ended());
+  const SequenceRecord& record = heard->answers[0].record;
+  EXPECT_EQ(record.prompt_tokens_cached, 0u);
+  EXPECT_GT(record.load.tokens_loaded(), 0u);
+  EXPECT_LT(record.prompt_tokens_computed, 300u);
+  EXPECT_EQ(record.prompt_tokens_written, record.prompt_tokens_computed);
+  EXPECT_EQ(heard->answers[0].tokens, fixture->alone(large));
+
+  PrefetchFixture stories;
+  Request asked = tier_request(1);
+  EXPECT_EQ(stories.serve(asked).prompt_tokens_written, 100u);
+  EXPECT_EQ(stories.serve(asked).prompt_tokens_written, 1u) << "the last token is computed";
+  asked.sampling.prompt_logprobs = 0;
+  const SequenceRecord scored = stories.serve(asked);
+  EXPECT_EQ(scored.prompt_tokens_computed, 100u);
+  EXPECT_EQ(scored.prompt_tokens_written, 1u) << "all that was computed again was there";
+  Request forked = tier_request(2);
+  forked.sampling.n = 2;
+  const auto both = stories.submit(forked);
+  ASSERT_TRUE(stories.run());
+  for (const TestSink::Given& given : both->answers) {
+    EXPECT_EQ(given.record.prompt_tokens_written, 100u);
+  }
 }
 
 }  // namespace
