@@ -117,14 +117,15 @@ void Core::end_prefetches() {
     const bool is_over = prefetch->is_cancelled || is_settled || is_late ||
                          now_ns - prefetch->arrived_ns > kWaitMaxNs;
     if (!is_over) return false;
+    const FinishReason reason = prefetch->is_cancelled ? FinishReason::kCancelled
+                                : is_late              ? FinishReason::kDeadline
+                                                       : FinishReason::kStop;
     SequenceRecord record;
     record.load = tiers_->end(seq);
     seq.state = sched::TaskState::kFinished;
-    if (prefetch->is_cancelled) return true;
     Request asked = prefetch->asked;
     asked.prompt = std::move(seq.tokens);
-    tell_cached(asked, *prefetch->sink, is_late ? FinishReason::kDeadline : FinishReason::kStop,
-                record);
+    tell_cached(asked, *prefetch->sink, reason, record);
     return true;
   });
 }
