@@ -27,7 +27,7 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
 Core::~Core() {
   while (scheduler_.launches_running() > 0) collect();
   while (!requests_.empty()) cancel(requests_.begin()->first);
-  for (const auto& prefetch : prefetches_) tiers_->end(*prefetch->sequences.front());
+  if (tiers_) prefetches_.drop_all(*tiers_);
 }
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
@@ -78,9 +78,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
   if (open->asked.action == CacheAction::kPrefetch) {
-    tiers_->prefetch(first, open->arrived_ns);
-    prefetches_.push_back(std::move(open));
-    return;
+    return prefetches_.begin(std::move(open), *tiers_);
   }
   scheduler_.enqueue(first);
   if (tiers_) tiers_->wait(first, open->arrived_ns);
@@ -106,28 +104,14 @@ void Core::demote(const Request& request, ReplySink& sink) {
   tell_cached(request, sink, FinishReason::kStop, record);
 }
 
-// A prefetch is over when every page that comes has come, there was no room, or it took too long.
 void Core::end_prefetches() {
-  constexpr std::int64_t kWaitMaxNs = std::int64_t{60} * 1'000'000'000;
-  const std::int64_t now_ns = clock_.now_ns();
-  std::erase_if(prefetches_, [&](const std::unique_ptr<OpenRequest>& prefetch) {
-    OpenSequence& seq = *prefetch->sequences.front();
-    const bool is_settled = tiers_->is_settled(seq, now_ns);
-    const bool is_late = !is_settled && now_ns >= seq.deadline_ns;
-    const bool is_over = prefetch->is_cancelled || is_settled || is_late ||
-                         now_ns - prefetch->arrived_ns > kWaitMaxNs;
-    if (!is_over) return false;
-    const FinishReason reason = prefetch->is_cancelled ? FinishReason::kCancelled
-                                : is_late              ? FinishReason::kDeadline
-                                                       : FinishReason::kStop;
+  for (Prefetches::Ended& ended : prefetches_.take_ended(*tiers_, clock_.now_ns())) {
+    Request& asked = ended.prefetch->asked;
+    asked.prompt = std::move(ended.prefetch->sequences.front()->tokens);
     SequenceRecord record;
-    record.load = tiers_->end(seq);
-    seq.state = sched::TaskState::kFinished;
-    Request asked = prefetch->asked;
-    asked.prompt = std::move(seq.tokens);
-    tell_cached(asked, *prefetch->sink, reason, record);
-    return true;
-  });
+    record.load = ended.load;
+    tell_cached(asked, *ended.prefetch->sink, ended.reason, record);
+  }
 }
 
 // Refuses a request before any of its sequences becomes a task.
@@ -178,7 +162,8 @@ Status Core::admit(const Request& request) {
                  fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
                              options_.requests_queued_max)};
   }
-  if (request.action == CacheAction::kPrefetch) RETURN_IF_ERROR(admit_prefetch(request));
+  if (request.action == CacheAction::kPrefetch)
+    RETURN_IF_ERROR(prefetches_.admit(request, tenants_));
   // One of several tenants may have as many waiting as places are left: whoever comes finds one.
   const sched::Tenant& tenant = tenants_[request.tenant];
   const std::uint64_t left = options_.requests_queued_max - scheduler_.tasks_waiting();
@@ -188,19 +173,6 @@ Status Core::admit(const Request& request) {
                              tenant.name, tenant.requests_queued, left)};
   }
   return tenants_.admit(request.tenant, request.prompt.size(), clock_.now_ns());
-}
-
-// One of several tenants may fetch as many prompts as places are left, as in the queue.
-Status Core::admit_prefetch(const Request& request) const {
-  constexpr std::size_t kPrefetchesMax = 256;
-  const std::size_t left = kPrefetchesMax - prefetches_.size();
-  const auto own = static_cast<std::size_t>(std::count_if(
-      prefetches_.begin(), prefetches_.end(),
-      [&](const auto& prefetch) { return prefetch->asked.tenant == request.tenant; }));
-  if (left > 0 && (tenants_.size() == 1 || own <= left)) return ok_status();
-  return Error{ErrorCode::kExhausted,
-               fmt::format("tenant {} fetches {} prompts; places left for all: {}",
-                           tenants_[request.tenant].name, own, left)};
 }
 
 // Checks limits that were lowered after check_request().
@@ -213,9 +185,7 @@ Status Core::fits(const Request& request, std::uint64_t tokens_max) {
 }
 
 void Core::cancel(RequestId id, FinishReason reason) {
-  for (const auto& prefetch : prefetches_) {
-    if (prefetch->id == id) prefetch->is_cancelled = true;
-  }
+  prefetches_.cancel(id);
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   OpenRequest& request = *found->second;

@@ -20,6 +20,7 @@
 #include "engine/engine_meters.h"
 #include "engine/launch_assembler.h"
 #include "engine/open_request.h"
+#include "engine/prefetches.h"
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/runner.h"
@@ -110,7 +111,6 @@ class Core {
 
  private:
   Status admit(const Request& request);
-  Status admit_prefetch(const Request& request) const;
   Status fits(const Request& request, std::uint64_t tokens_max);
   void refuse(const Request& request, ReplySink& sink, FinishReason reason,
               const std::string& message);
@@ -148,7 +148,7 @@ class Core {
   sched::Scheduler scheduler_;
   std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is the only tier
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
-  std::vector<std::unique_ptr<OpenRequest>> prefetches_;  // that compute nothing
+  Prefetches prefetches_;
   SessionPrompts session_prompts_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t sequences_paused_ = 0;

@@ -117,7 +117,10 @@ bool Cache::let_go(NodeId node) {
 }
 
 void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Match& match) {
-  if (!scope.is_use) return;
+  if (!scope.is_use) {
+    sequence.branch_.number = BranchRef::kNoUse;
+    return;
+  }
   sequence.branch_ = sessions_.open({.salt = scope.salt(),
                                      .key = scope.session,
                                      .before = scope.branch,

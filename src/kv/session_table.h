@@ -37,6 +37,7 @@ namespace pagoda::kv {
 // its number.
 struct BranchRef {
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kNoUse = UINT32_MAX - 1;  // of a request that only brings blocks
 
   std::uint32_t number = kNone;
   std::uint64_t id = 0;
@@ -92,7 +93,7 @@ class SessionTable {
   void made(const BranchRef& branch, NodeId node);
   // A request of the branch, or of none, computed what the node has: that is a use like finding it.
   void passed(const BranchRef& branch, NodeId node) {
-    if (!enabled()) return;
+    if (!enabled() || branch.number == BranchRef::kNoUse) return;
     const std::uint32_t owner = links_[node.value()].owner;
     if (owner != kNobody && !(owner == branch.number && is_live(branch))) unlink(node);
   }

@@ -146,6 +146,7 @@ TEST(SessionPrompt, IsThatOfTheLastRequestThatRan) {
 
 TEST(SessionPrompt, IsForgottenWithItsTenantAndByAReset) {
   ToyFixture fixture;
+  fixture.store.holds_reads = false;
   const TenantId anna = fixture.tenants.add("anna", {});
   const TenantId bert = fixture.tenants.add("bert", {});
   const auto name_of = [](TenantId tenant) {
