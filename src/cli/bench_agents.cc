@@ -1,7 +1,9 @@
 // pagoda bench agents: seconds to the first token, turn by turn, of agents that share a small
 // cache.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,6 +42,31 @@ struct BenchAgentsOptions {
   bool json = false;
 };
 
+// A folder that goes with all that is in it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code none;
+    path_ = std::filesystem::temp_directory_path(none) /
+            fmt::format("pagoda-bench-agents-{}", static_cast<long>(getpid()));
+  }
+  ~ScratchFolder() {
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Json optional_json(const std::optional<std::uint64_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 // This program's own path.
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
@@ -55,7 +82,11 @@ class AgentsBench {
       RETURN_IF_ERROR(size_cache());
       RETURN_IF_ERROR(measure_pagoda("pagoda, sessions", true));
       RETURN_IF_ERROR(measure_pagoda("pagoda, no sessions", false));
-      if (!options_.llama_server.empty()) RETURN_IF_ERROR(measure_llama());
+      if (!options_.llama_server.empty()) {
+        RETURN_IF_ERROR(measure_llama(true));
+        RETURN_IF_ERROR(measure_pagoda_defaults());
+        RETURN_IF_ERROR(measure_llama(false));
+      }
     }
     return report();
   }
@@ -67,17 +98,22 @@ class AgentsBench {
     return run(options_.url + ", no sessions", "", target, false);
   }
 
-  std::vector<std::string> pagoda_words(std::uint16_t port, std::uint64_t kv_bytes) const {
-    std::vector<std::string> words = {
-        own_program(),     "serve",
-        "--port",          std::to_string(port),
-        "--log-format",    "none",
-        "--max-model-len", std::to_string(options_.agents.context_tokens())};
-    words.insert(words.end(), {"--model", options_.model});
-    words.insert(words.end(), {"--kv-cache-memory-bytes", std::to_string(kv_bytes)});
+  std::vector<std::string> pagoda_words(std::uint16_t port) const {
+    std::vector<std::string> words = {own_program(),        "serve",   "--port",
+                                      std::to_string(port), "--model", options_.model,
+                                      "--log-format",       "none"};
     if (options_.threads > 0) {
       words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
     }
+    return words;
+  }
+
+  // So many bytes of KV in all: nothing is kept on disk.
+  std::vector<std::string> pagoda_words(std::uint16_t port, std::uint64_t kv_bytes) const {
+    std::vector<std::string> words = pagoda_words(port);
+    words.insert(words.end(),
+                 {"--max-model-len", std::to_string(options_.agents.context_tokens()),
+                  "--kv-cache-memory-bytes", std::to_string(kv_bytes), "--kv-disk", "off"});
     return words;
   }
 
@@ -116,8 +152,17 @@ class AgentsBench {
     return run_server(name, pagoda_words(port, kv_bytes_), port, with_sessions);
   }
 
-  // The same bytes of KV in all, and its defaults.
-  Status measure_llama() {
+  // The folder of the disk tier is another one than the default: what earlier runs left there is
+  // not found.
+  Status measure_pagoda_defaults() {
+    const ScratchFolder folder;
+    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
+    std::vector<std::string> words = pagoda_words(port);
+    words.insert(words.end(), {"--kv-disk", folder.path()});
+    return run_server("pagoda, its defaults", words, port, true);
+  }
+
+  Status measure_llama(bool has_same_bytes) {
     std::string model = options_.llama_model;
     if (model.empty()) {
       ASSIGN_OR_RETURN(const app::FoundModel found,
@@ -125,20 +170,15 @@ class AgentsBench {
       model = found.path;
     }
     const std::uint64_t tokens = kv_dtype_ == "f32" ? 2 * kv_tokens_ : kv_tokens_;
-    const std::vector<std::string> same = {
-        "-c",           std::to_string(tokens), "-np", std::to_string(options_.agents.agents()),
-        "--kv-unified", "--cache-ram",          "0"};
-    for (const bool has_defaults : {false, true}) {
-      ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
-      std::vector<std::string> words = {options_.llama_server, "-m", model, "--port",
-                                        std::to_string(port)};
-      if (options_.threads > 0) words.insert(words.end(), {"-t", std::to_string(options_.threads)});
-      if (!has_defaults) words.insert(words.end(), same.begin(), same.end());
-      RETURN_IF_ERROR(run_server(
-          has_defaults ? "llama-server, its defaults" : "llama-server, the same KV bytes", words,
-          port, false));
-    }
-    return ok_status();
+    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
+    std::vector<std::string> words = {options_.llama_server, "-m", model, "--port",
+                                      std::to_string(port)};
+    if (options_.threads > 0) words.insert(words.end(), {"-t", std::to_string(options_.threads)});
+    if (!has_same_bytes) return run_server("llama-server, its defaults", words, port, false);
+    words.insert(words.end(),
+                 {"-c", std::to_string(tokens), "-np", std::to_string(options_.agents.agents()),
+                  "--kv-unified", "--cache-ram", "0"});
+    return run_server("llama-server, the same KV bytes", words, port, false);
   }
 
   Status run_server(const std::string& name, const std::vector<std::string>& words,
@@ -180,8 +220,10 @@ class AgentsBench {
                                             {"ttft_max_ms", "max", 1},
                                             {"seconds", "seconds in all", 1},
                                             {"prompt_tokens_computed", "prompt tokens computed"},
+                                            {"prompt_tokens_computed_again", "again"},
                                             {"blocks_evicted", "blocks evicted"},
-                                            {"errors", "errors"}});
+                                            {"blocks_evicted_by_sessions", "by sessions"},
+                                            {"turns_failed", "failed turns"}});
     const loadgen::AgentsOptions& agents = options_.agents;
     report.add_setting("main_tokens", agents.main_tokens);
     report.add_setting("sub_agents", agents.sub_agents);
@@ -211,26 +253,32 @@ class AgentsBench {
   }
 
   static void add_row(terminal::BenchReport& report, const AgentsMeasurement& measured) {
+    using Value = terminal::ReportValue;
     const loadgen::Distribution ttft = loadgen::distribution_of(measured.ttft_from(kFirstTurn));
-    std::uint64_t errors = 0;
-    for (const loadgen::Outcome& outcome : measured.load.outcomes) {
-      errors += outcome.answered() ? 0 : 1;
-    }
-    report.add_row({measured.name, ttft.p50 * 1e3, ttft.p95 * 1e3, ttft.max * 1e3,
-                    measured.load.seconds, measured.tokens_computed(),
-                    measured.counts_evictions ? terminal::ReportValue(measured.blocks_evicted)
-                                              : terminal::ReportValue(nullptr),
-                    errors});
+    // What failed turns reach is no time.
+    const auto ms = [](double seconds) {
+      return std::isfinite(seconds) ? Value(seconds * 1e3) : Value();
+    };
+    const auto count = [](const std::optional<std::uint64_t>& tokens) {
+      return tokens ? Value(*tokens) : Value();
+    };
+    const std::optional<loadgen::EvictedBlocks>& evicted = measured.evicted;
+    report.add_row({measured.name, ms(ttft.p50), ms(ttft.p95), ms(ttft.max), measured.load.seconds,
+                    count(measured.tokens_computed()), count(measured.tokens_computed_again()),
+                    evicted ? Value(evicted->all) : Value(),
+                    evicted ? Value(evicted->by_sessions) : Value(), measured.turns_failed()});
   }
 
   static Json turns_json(const AgentsMeasurement& measured) {
     Json turns = Json::array();
     for (const loadgen::Outcome& outcome : measured.load.outcomes) {
+      const double ttft_s = seconds_between(outcome.sent_ns, outcome.first_ns);
       turns.push_back({{"agent", outcome.user},
                        {"turn", outcome.turn},
-                       {"ttft_ms", seconds_between(outcome.sent_ns, outcome.first_ns) * 1e3},
-                       {"prompt_tokens", outcome.prompt_tokens.value_or(0)},
-                       {"cached_tokens", outcome.cached_tokens.value_or(0)}});
+                       {"outcome", loadgen::outcome_name(outcome.kind)},
+                       {"ttft_ms", outcome.answered() ? Json(ttft_s * 1e3) : Json(nullptr)},
+                       {"prompt_tokens", optional_json(outcome.prompt_tokens)},
+                       {"cached_tokens", optional_json(outcome.cached_tokens)}});
     }
     return {{"server", measured.name},
             {"flags", measured.flags},

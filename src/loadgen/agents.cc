@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "base/random.h"
 #include "loadgen/random_streams.h"
@@ -69,19 +73,15 @@ class AgentsWorkload final : public Workload {
   std::vector<std::uint32_t> turns_asked_;  // [agent]
 };
 
-// The sum of a counter of the server's metrics over its labels; nothing where it has none.
-std::optional<std::uint64_t> count_evictions(const Target& target) {
-  constexpr std::string_view kName = "pagoda:kv_blocks_evicted_total{";
+std::optional<EvictedBlocks> count_evictions(const Target& target) {
   const Result<WholeReply> reply = fetch(target, get_request(target, "/metrics"), 10);
   if (!reply.ok() || reply.value().status != 200) return std::nullopt;
-  const std::string& body = reply.value().body;
-  std::optional<std::uint64_t> sum;
-  for (std::size_t at = body.find(kName); at != std::string::npos; at = body.find(kName, at + 1)) {
-    const std::size_t value = body.find("} ", at);
-    if (value == std::string::npos) break;
-    sum = sum.value_or(0) + std::strtoull(body.c_str() + value + 2, nullptr, 10);
-  }
-  return sum;
+  return read_evicted_blocks(reply.value().body);
+}
+
+std::optional<std::uint64_t> tokens_computed_of(const Outcome& outcome) {
+  if (!outcome.prompt_tokens || !outcome.cached_tokens) return std::nullopt;
+  return *outcome.prompt_tokens - std::min(*outcome.prompt_tokens, *outcome.cached_tokens);
 }
 
 }  // namespace
@@ -90,19 +90,69 @@ std::unique_ptr<Workload> make_agents(const AgentsOptions& options) {
   return std::make_unique<AgentsWorkload>(options);
 }
 
+std::optional<EvictedBlocks> read_evicted_blocks(std::string_view metrics) {
+  constexpr std::string_view kName = "pagoda:kv_blocks_evicted_total{";
+  std::optional<EvictedBlocks> evicted;
+  for (std::size_t at = metrics.find(kName); at != std::string_view::npos;
+       at = metrics.find(kName, at + 1)) {
+    const std::size_t end = std::min(metrics.find('\n', at), metrics.size());
+    const std::string line(metrics.substr(at, end - at));
+    const std::size_t value = line.find("} ");
+    if (value == std::string::npos) continue;
+    const std::uint64_t blocks = std::strtoull(line.c_str() + value + 2, nullptr, 10);
+    if (!evicted) evicted.emplace();
+    evicted->all += blocks;
+    if (line.find("cause=\"session\"") < value) evicted->by_sessions += blocks;
+  }
+  return evicted;
+}
+
 std::vector<float> AgentsMeasurement::ttft_from(std::uint32_t first) const {
+  const std::size_t turns = options.turns < first ? 0 : options.turns - first + 1;
   std::vector<float> times;
   for (const Outcome& outcome : load.outcomes) {
     if (!outcome.answered() || outcome.turn < first) continue;
     times.push_back(static_cast<float>(seconds_between(outcome.sent_ns, outcome.first_ns)));
   }
+  times.resize(std::max(times.size(), turns * options.agents()),
+               std::numeric_limits<float>::infinity());
   return times;
 }
 
-std::uint64_t AgentsMeasurement::tokens_computed() const {
+std::uint64_t AgentsMeasurement::turns_failed() const {
+  const auto answered = std::count_if(load.outcomes.begin(), load.outcomes.end(),
+                                      [](const Outcome& outcome) { return outcome.answered(); });
+  return std::uint64_t{options.agents()} * options.turns - static_cast<std::uint64_t>(answered);
+}
+
+std::optional<std::uint64_t> AgentsMeasurement::tokens_computed() const {
   std::uint64_t tokens = 0;
   for (const Outcome& outcome : load.outcomes) {
-    tokens += outcome.prompt_tokens.value_or(0) - outcome.cached_tokens.value_or(0);
+    if (!outcome.answered()) continue;
+    const auto computed = tokens_computed_of(outcome);
+    if (!computed) return std::nullopt;
+    tokens += *computed;
+  }
+  return tokens;
+}
+
+std::optional<std::uint64_t> AgentsMeasurement::tokens_computed_again() const {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> prompts;  // (agent, turn)
+  for (const Outcome& outcome : load.outcomes) {
+    if (outcome.answered())
+      prompts[{outcome.user, outcome.turn}] = outcome.prompt_tokens.value_or(0);
+  }
+  std::uint64_t tokens = 0;
+  for (const Outcome& outcome : load.outcomes) {
+    if (!outcome.answered()) continue;
+    const auto computed = tokens_computed_of(outcome);
+    if (!computed) return std::nullopt;
+    const auto before = prompts.find({outcome.user, outcome.turn - 1});
+    if (before == prompts.end()) continue;  // a first turn: all of it is new
+    const std::uint64_t earlier = std::min(before->second, *outcome.prompt_tokens);
+    const std::uint64_t fresh =
+        *outcome.prompt_tokens - earlier + options.note_tokens + AgentsOptions::kTurnOverhead;
+    tokens += *computed - std::min(*computed, fresh);
   }
   return tokens;
 }
@@ -118,14 +168,16 @@ Result<AgentsMeasurement> measure_agents(const AgentsOptions& options, const Tar
                                .model = model,
                                .sends_sessions = with_sessions};
   const std::unique_ptr<Workload> workload = make_agents(options);
-  const std::optional<std::uint64_t> before = count_evictions(target);
+  const std::optional<EvictedBlocks> before = count_evictions(target);
   const SteadyClock clock;
   AgentsMeasurement measured;
+  measured.options = options;
   ASSIGN_OR_RETURN(measured.load, run_load(target, form, *workload, {.timeout_s = kRequestTimeoutS},
                                            events, clock));
-  const std::optional<std::uint64_t> after = count_evictions(target);
-  measured.counts_evictions = before && after;
-  if (measured.counts_evictions) measured.blocks_evicted = *after - *before;
+  const std::optional<EvictedBlocks> after = count_evictions(target);
+  if (before && after) {
+    measured.evicted = {after->all - before->all, after->by_sessions - before->by_sessions};
+  }
   return measured;
 }
 

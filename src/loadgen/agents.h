@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -37,17 +39,33 @@ struct AgentsOptions {
 // Users are agents: 0 is the main one. All begin at once.
 std::unique_ptr<Workload> make_agents(const AgentsOptions& options);
 
+// Blocks that a server evicted, by its own count.
+struct EvictedBlocks {
+  std::uint64_t all = 0;
+  std::uint64_t by_sessions = 0;  // because their session had gone on without them
+};
+// Reads Pagoda's metrics; nothing where another server wrote them.
+std::optional<EvictedBlocks> read_evicted_blocks(std::string_view metrics);
+
 // What the agents saw of one server.
 struct AgentsMeasurement {
   std::string name;
   std::string flags;  // that the server was started with
+  AgentsOptions options;
   LoadResult load;
-  std::uint64_t blocks_evicted = 0;  // by the server's own count; 0 where it has none
-  bool counts_evictions = false;
+  std::optional<EvictedBlocks> evicted;
 
-  // Times to the first token, in seconds, of turns `first` (from 1) and later, of all agents.
+  // Times to the first token, in seconds, of turns `first` (from 1) and later, of all agents. A
+  // turn that failed, or was never asked because one before it failed, is there as infinity.
   std::vector<float> ttft_from(std::uint32_t first) const;
-  std::uint64_t tokens_computed() const;  // of prompts, where the server reports what it cached
+  // Turns that were not answered, whether they were asked or not.
+  std::uint64_t turns_failed() const;
+  // Prompt tokens that were computed; nothing where the server does not say what it had cached.
+  std::optional<std::uint64_t> tokens_computed() const;
+  // Those of them that were computed in an earlier turn already: what a turn computes beyond its
+  // new tokens, which are those by which its prompt is longer than the one before, its note, and
+  // what a template writes behind that.
+  std::optional<std::uint64_t> tokens_computed_again() const;
 };
 
 // Lets the agents run against a server that listens, with or without session keys.

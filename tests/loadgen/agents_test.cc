@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace pagoda::loadgen {
@@ -70,18 +71,57 @@ TEST(AgentsTest, SessionsAreSentWhereTheyAreAskedFor) {
   EXPECT_EQ(request(false).find("prompt_cache_key"), std::string::npos);
 }
 
-TEST(AgentsTest, TimesAreThoseOfLaterTurnsThatWereAnswered) {
+Outcome turn_of_agent(std::uint32_t turn, std::uint64_t prompt, std::uint64_t cached) {
+  Outcome outcome = {.sent_ns = 1'000'000'000, .first_ns = 1'000'000'000 + turn * 100'000'000};
+  outcome.turn = turn;
+  outcome.kind = OutcomeKind::kAnswered;
+  outcome.prompt_tokens = prompt;
+  outcome.cached_tokens = cached;
+  return outcome;
+}
+
+// A server that fails its slow turns must not look faster than one that answers them.
+TEST(AgentsTest, TurnsThatFailAreSlowerThanAllOthers) {
+  const float infinity = std::numeric_limits<float>::infinity();
   AgentsMeasurement measured;
-  for (std::uint32_t turn = 1; turn <= 6; ++turn) {
-    Outcome outcome = {.sent_ns = 1'000'000'000, .first_ns = 1'000'000'000 + turn * 100'000'000};
-    outcome.turn = turn;
-    outcome.kind = turn == 6 ? OutcomeKind::kTimedOut : OutcomeKind::kAnswered;
-    outcome.prompt_tokens = 100;
-    outcome.cached_tokens = 90;
-    measured.load.outcomes.push_back(outcome);
+  measured.options = {.sub_agents = 0, .turns = 8};
+  for (std::uint32_t turn = 1; turn <= 5; ++turn) {
+    measured.load.outcomes.push_back(turn_of_agent(turn, 100, 90));
   }
-  EXPECT_EQ(measured.ttft_from(4), (std::vector<float>{0.4f, 0.5f}));
-  EXPECT_EQ(measured.tokens_computed(), 60U);
+  Outcome failed = turn_of_agent(6, 0, 0);
+  failed.kind = OutcomeKind::kStatus;
+  failed.first_ns = 0;
+  measured.load.outcomes.push_back(failed);
+  EXPECT_EQ(measured.ttft_from(4), (std::vector<float>{0.4f, 0.5f, infinity, infinity, infinity}))
+      << "one that failed, and two that were never asked";
+  EXPECT_EQ(measured.turns_failed(), 3U);
+  EXPECT_EQ(measured.tokens_computed(), 50U) << "of those that were answered";
+}
+
+TEST(AgentsTest, WhatIsComputedAgainIsApartFromWhatIsNew) {
+  AgentsMeasurement measured;
+  measured.options = {.sub_agents = 0, .turns = 4, .note_tokens = 30};
+  measured.load.outcomes = {turn_of_agent(1, 1000, 0), turn_of_agent(2, 1050, 970),
+                            turn_of_agent(3, 1100, 400), turn_of_agent(4, 1150, 1090)};
+  EXPECT_EQ(measured.tokens_computed(), 1000U + 80 + 700 + 60);
+  // Turns grow by 50 and have a note of 30, and a template writes up to 16 tokens behind it: the
+  // second turn and the last compute no more than that.
+  EXPECT_EQ(measured.tokens_computed_again(), 700U - 96);
+  measured.load.outcomes[1].cached_tokens.reset();
+  EXPECT_FALSE(measured.tokens_computed().has_value()) << "the server does not say";
+  EXPECT_FALSE(measured.tokens_computed_again().has_value());
+}
+
+TEST(AgentsTest, EvictionsAreReadFromPagodasMetrics) {
+  const auto read = read_evicted_blocks(
+      "# TYPE pagoda:kv_blocks_evicted_total counter\n"
+      "pagoda:kv_blocks_evicted_total{policy=\"lru\",cause=\"room\"} 40\n"
+      "pagoda:kv_blocks_evicted_total{policy=\"lru\",cause=\"session\"} 7\n"
+      "pagoda:kv_sessions 3\n");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->all, 47U);
+  EXPECT_EQ(read->by_sessions, 7U);
+  EXPECT_FALSE(read_evicted_blocks("llamacpp:prompt_tokens_total 3\n").has_value());
 }
 
 }  // namespace
