@@ -25,6 +25,7 @@ void add_bench_command(const CommandSpec& app, const std::string& command_line, 
   add_bench_structured(bench);
   add_bench_tiers(bench);
   add_bench_serve(bench);
+  add_bench_agents(bench);
 }
 
 }  // namespace pagoda::cli

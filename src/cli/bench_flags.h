@@ -48,5 +48,6 @@ void add_bench_perplexity(const BenchCommand& bench);
 void add_bench_structured(const BenchCommand& bench);
 void add_bench_tiers(const BenchCommand& bench);
 void add_bench_serve(const BenchCommand& bench);
+void add_bench_agents(const BenchCommand& bench);
 
 }  // namespace pagoda::cli

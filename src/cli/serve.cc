@@ -178,7 +178,8 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"kv_eviction", options.kv_eviction->name},
-          {"retain_budget", options.retain_budget},
+          {"retain_budget", retain_share(options)},
+          {"session_timeout", options.session_timeout_s},
           {"kv_quota", options.kv_quota},
           {"kv_quota_public", options.kv_quota_public},
           {"kv_events", events != nullptr ? events->facts() : server::Json()},
@@ -196,15 +197,18 @@ bool is_idle(const engine::Snapshot& now) {
 }
 
 Result<std::unique_ptr<app::TierSet>> open_tier_set(const ServeOptions& options,
+                                                    const app::KeySource& keys,
                                                     engine::Backend& backend,
                                                     const app::ServedSource& source) {
   if (!wants_tiers(options, source)) return std::unique_ptr<app::TierSet>();
-  return app::TierSet::open(options.tiers,
-                            {.page_bytes = backend.page_layout().page_bytes(),
-                             .block_tokens = backend.page_layout().block_tokens,
-                             .rows_id = backend.rows_id(),
-                             .model_parts = source.parts(),
-                             .create_copier = [&backend] { return backend.create_page_copier(); }});
+  auto opened = app::TierSet::open(
+      options.tiers, {.page_bytes = backend.page_layout().page_bytes(),
+                      .block_tokens = backend.page_layout().block_tokens,
+                      .rows_id = backend.rows_id(),
+                      .model_parts = source.parts(),
+                      .create_copier = [&backend] { return backend.create_page_copier(); }});
+  if (opened.ok() && opened.value()) opened.value()->set_owners(keys.secret(), keys.tenants());
+  return opened;
 }
 
 std::vector<std::string> tier_names(const engine::Engine& engine) {
@@ -319,11 +323,8 @@ Status serve(const ServeOptions& options) {
   fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    source->create_backend(options.device, sizes));
-  ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, *backend, *source));
-  if (tier_set) {
-    tier_set->set_owners(key_source.secret(), key_source.tenants());
-    backend->use_tiers(tier_set->options());
-  }
+  ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));
+  if (tier_set) backend->use_tiers(tier_set->options());
 
   server::StepNotifier step_notifier;
   std::atomic<const engine::Engine*> serving = nullptr;
@@ -353,7 +354,8 @@ Status serve(const ServeOptions& options) {
       .tiers = tier_names(engine),
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
       .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
-      .form = std::move(form)};
+      .form = std::move(form),
+      .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
   signals.start_serving();
   server->open(served);
   print_greeting(*server, served, *source, *backend, sampling, keys != nullptr, tier_set.get());

@@ -149,9 +149,20 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
   const auto add_share = [&](const char* flag, double& share, const char* description) {
     command.add_option(flag, share, description).range(0.0, 1.0);
   };
-  add_share("--retain-budget", options.retain_budget,
-            "share of the KV cache that one tenant may retain (default 0: \"retain\" is refused); "
-            "all together at most half");
+  command
+      .add_option("--retain-budget", options.retain_budget,
+                  "share of the KV cache that one tenant may retain, all together at most half "
+                  "(default 0.25; with keys 0: \"retain\" and \"cache_control\" are refused)")
+      .range(0.0, 1.0);
+  command
+      .add_option("--session-timeout", options.session_timeout_s,
+                  "seconds after which a session (prompt_cache_key, X-Session-Id) that nobody uses "
+                  "ends, and its blocks make room first (default 3600; 0: never)")
+      .range(0.0, 604800.0);
+  command.add_option("--normalise-prompts", options.normalise_prompts,
+                     "put a fixed text where clients change the start of every prompt: claude-code "
+                     "(its billing header), date (in system prompts), with commas; the model sees "
+                     "it (default: none)");
   add_share(
       "--kv-quota", options.kv_quota,
       "share of the KV cache beyond which a tenant's blocks are evicted first (default 0: none)");
@@ -261,8 +272,17 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   made.connection.idle_timeout = milliseconds(options.idle_timeout_s);
   made.connection.write_timeout = milliseconds(options.write_timeout_s);
   RETURN_IF_ERROR(check_access_variables(options.access));
+  const auto rules = server::read_normalise_rules(options.normalise_prompts);
+  if (!rules.ok()) return Error{rules.error().code, with_flags(rules.error().message)};
   RETURN_IF_ERROR(app::set_access(options.access, made));
   return made;
+}
+
+// Who shares a machine with others keeps nothing from them unless its operator says so.
+double retain_share(const ServeOptions& options) {
+  constexpr double kAlone = 0.25;
+  const bool has_keys = !options.access.api_keys.empty() || !options.access.key_file.empty();
+  return options.retain_budget.value_or(has_keys ? 0 : kAlone);
 }
 
 Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
@@ -274,7 +294,9 @@ Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
   made.kv_element = options.kv_element;
   made.kv_eviction = options.kv_eviction;
   made.live_curve = options.kv_curve;
-  made.retain_share = options.retain_budget;
+  made.retain_share = retain_share(options);
+  made.sessions = true;
+  made.session_timeout_s = options.session_timeout_s;
   made.quota_share = options.kv_quota;
   made.quota_share_public = options.kv_quota_public;
   if (!options.kv_cache_memory_bytes.empty()) {

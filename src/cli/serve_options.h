@@ -67,7 +67,10 @@ struct ServeOptions {
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   bool kv_curve = true;
-  double retain_budget = 0;  // shares of the cache
+  // Shares of the cache.
+  std::optional<double> retain_budget;  // unset: a quarter without keys, none with them
+  double session_timeout_s = 3600;
+  std::string normalise_prompts;
   double kv_quota = 0;
   double kv_quota_public = 0;
   std::string kv_events_config;  // JSON; empty: no events
@@ -80,6 +83,9 @@ struct ServeOptions {
 };
 
 void add_serve_options(const CommandSpec& command, ServeOptions& options);
+
+// The share of the cache that one tenant may retain.
+double retain_share(const ServeOptions& options);
 
 // Errors name the flag and what it takes.
 Result<server::ServerOptions> server_options(const ServeOptions& options);

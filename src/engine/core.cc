@@ -27,6 +27,7 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
 Core::~Core() {
   while (scheduler_.launches_running() > 0) collect();
   while (!requests_.empty()) cancel(requests_.begin()->first);
+  if (tiers_) prefetches_.drop_all(*tiers_);
 }
 
 void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink) {
@@ -43,6 +44,13 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   if (!admitted.ok()) {
     return refuse(request, *open->sink, FinishReason::kRefused, admitted.error().message);
   }
+  if (request.action != CacheAction::kNone) {
+    tenants_.charge_minute(request.tenant, request.prompt.size());
+  }
+  if (request.action == CacheAction::kDemote) return demote(request, *open->sink);
+  if (request.action == CacheAction::kPrefetch && !tiers_) {
+    return tell_cached(request, *open->sink, FinishReason::kStop);
+  }
   SamplingState sampling(request.sampling, request.prompt,
                          StopCriteria(request.end, options_.end_tokens));
   if (request.constraint) {
@@ -52,7 +60,8 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();
     seq->scope = scope_of(request);
-    seq->scope->counts_lookup = !request.sampling.prompt_logprobs.has_value();
+    seq->scope->counts_lookup = !computes_whole_prompt(request);
+    seq->scope->is_use = request.action == CacheAction::kNone;
     seq->index = i;
     seq->prompt_tokens = request.prompt.size();
     seq->tokens_max = tokens_max;
@@ -64,13 +73,45 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   OpenSequence& first = *open->sequences.front();
   first.tokens = std::move(request.prompt);
   first.sequence_count = request.sampling.n;
-  first.compute_whole_prompt = request.sampling.prompt_logprobs.has_value();
+  first.compute_whole_prompt = computes_whole_prompt(request);
   first.block_hashes = std::move(request.block_hashes);
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
+  if (open->asked.action == CacheAction::kPrefetch) {
+    return prefetches_.begin(std::move(open), *tiers_);
+  }
   scheduler_.enqueue(first);
   if (tiers_) tiers_->wait(first, open->arrived_ns);
   requests_.emplace(id, std::move(open));
+}
+
+// The request is over: says what of its prompt is in the pool now.
+void Core::tell_cached(const Request& request, ReplySink& sink, FinishReason reason,
+                       const SequenceRecord& known) {
+  SequenceRecord record = known;
+  record.prompt_tokens = request.prompt.size();
+  record.prompt_tokens_cached = cache_.match(scope_of(request), request.prompt).tokens;
+  record.arrived_ns = record.finished_ns = clock_.now_ns();
+  sink.on_finish(0, reason, record, {});
+}
+
+void Core::demote(const Request& request, ReplySink& sink) {
+  const kv::CacheScope scope = scope_of(request);
+  const std::uint64_t nodes =
+      cache_.demote(scope, cache_.match(scope, request.prompt, kv::MatchEnd::kWholeBlock));
+  SequenceRecord record;
+  record.blocks_demoted = nodes * cache_.tree().groups();
+  tell_cached(request, sink, FinishReason::kStop, record);
+}
+
+void Core::end_prefetches() {
+  for (Prefetches::Ended& ended : prefetches_.take_ended(*tiers_, clock_.now_ns())) {
+    Request& asked = ended.prefetch->asked;
+    asked.prompt = std::move(ended.prefetch->sequences.front()->tokens);
+    SequenceRecord record;
+    record.load = ended.load;
+    tell_cached(asked, *ended.prefetch->sink, ended.reason, record);
+  }
 }
 
 // Refuses a request before any of its sequences becomes a task.
@@ -91,6 +132,8 @@ kv::CacheScope Core::scope_of(const Request& request) {
                              .value();
   scope.public_tokens = request.public_tokens;
   scope.priority = request.priority;
+  scope.session = request.session;
+  scope.first_turn_tokens = request.first_turn_tokens;
   return scope;
 }
 
@@ -119,6 +162,8 @@ Status Core::admit(const Request& request) {
                  fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
                              options_.requests_queued_max)};
   }
+  if (request.action == CacheAction::kPrefetch)
+    RETURN_IF_ERROR(prefetches_.admit(request, tenants_));
   // One of several tenants may have as many waiting as places are left: whoever comes finds one.
   const sched::Tenant& tenant = tenants_[request.tenant];
   const std::uint64_t left = options_.requests_queued_max - scheduler_.tasks_waiting();
@@ -140,6 +185,7 @@ Status Core::fits(const Request& request, std::uint64_t tokens_max) {
 }
 
 void Core::cancel(RequestId id, FinishReason reason) {
+  prefetches_.cancel(id);
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   OpenRequest& request = *found->second;
@@ -155,6 +201,8 @@ void Core::end_all(OpenRequest& request, FinishReason reason, const std::string&
 
 bool Core::step() {
   cache_.advance_time(clock_.now_ns());
+  cache_.close_idle_session();
+  const bool offloads = offload_closed();
   end_overdue();
   pause_unread();  // who is resumed asks the tiers before the next plan
   move_pages();
@@ -163,7 +211,7 @@ bool Core::step() {
   const bool collects = scheduler_.launches_running() > ahead;
   if (collects) collect();
   forget_finished();
-  return launched || collects;
+  return launched || collects || offloads;
 }
 
 void Core::set_space(const kv::SpaceId& space, bool is_sure) {
@@ -186,6 +234,7 @@ bool Core::move_pages() {
   });
   if (!tiers_) return false;
   tiers_->poll(now_ns);
+  end_prefetches();
   return !tiers_->is_idle();
 }
 
@@ -197,8 +246,39 @@ void Core::offload_all() {
   if (tiers_) tiers_->offload_all();
 }
 
+// A session that is resumed finds its pages in a tier. The writer gets what its queues have room
+// for, and no more in a step than others do not notice.
+bool Core::offload_closed() {
+  constexpr std::size_t kNodesAtOnce = 64;
+  if (!cache_.sessions().has_closed()) return false;
+  const std::size_t room = tiers_ ? tiers_->writer().room() : kNodesAtOnce;
+  const std::vector<kv::NodeId> nodes = cache_.take_closed(std::min(room, kNodesAtOnce));
+  if (tiers_) tiers_->writer().used(nodes);
+  return !nodes.empty();
+}
+
+Result<std::uint64_t> Core::close_session(const SessionName& name) {
+  ASSIGN_OR_RETURN(const kv::CacheScope scope, cache_.scope(options_.space, name.cache_salt, {},
+                                                            kv::OwnerId(name.tenant.value())));
+  const std::optional<std::uint64_t> nodes = cache_.close_session(scope, name.session);
+  if (!nodes) return Error{ErrorCode::kNotFound, "the session is not open"};
+  return *nodes * cache_.tree().groups();
+}
+
+void Core::reset(std::optional<TenantId> tenant) {
+  cache_.advance_time(clock_.now_ns());
+  if (tenant) {
+    session_prompts_.forget(*tenant);
+    cache_.clear(kv::OwnerId(tenant->value()));
+  } else {
+    session_prompts_.forget_all();
+    cache_.clear();
+  }
+}
+
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().forbid(owner);
+  session_prompts_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -208,6 +288,7 @@ bool Core::removal_may_go_on(kv::OwnerId owner) const {
 
 std::uint64_t Core::end_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().allow(owner);
+  session_prompts_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -236,6 +317,17 @@ void Core::pause_unread() {
   }
 }
 
+// The prompt is computed: its session may be resumed with it.
+void Core::remember_prompt(const OpenSequence& seq) {
+  const Request& asked = seq.request->asked;
+  if (asked.session.empty()) return;
+  const auto prompt = std::span(seq.tokens).first(seq.prompt_tokens);
+  session_prompts_.note({asked.tenant, asked.cache_salt, asked.session},
+                        {.tokens = {prompt.begin(), prompt.end()},
+                         .public_tokens = asked.public_tokens,
+                         .first_turn_tokens = asked.first_turn_tokens});
+}
+
 bool Core::launch() {
   if (!scheduler_.has_work()) return false;
   const std::int64_t began = clock_.now_ns();
@@ -251,6 +343,7 @@ bool Core::launch() {
     OpenSequence& seq = static_cast<OpenSequence&>(*task);
     if (seq.started_ns == 0) {
       seq.started_ns = planned;
+      remember_prompt(seq);
       if (tiers_) tiers_->explain_start(seq);
       meters_.note_start(seq);
     }

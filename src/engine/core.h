@@ -20,9 +20,11 @@
 #include "engine/engine_meters.h"
 #include "engine/launch_assembler.h"
 #include "engine/open_request.h"
+#include "engine/prefetches.h"
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/runner.h"
+#include "engine/session_prompts.h"
 #include "engine/snapshot.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
@@ -74,6 +76,17 @@ class Core {
   // Queues every block that is worth keeping for the tiers. Nothing runs any more.
   void offload_all();
 
+  // Ends a client's session: the blocks that it alone has are copied to the tiers, a few at a step,
+  // and evicted first. Returns how many they are; kNotFound where there is no such session.
+  Result<std::uint64_t> close_session(const SessionName& name);
+  // Returns when a session is closed because nobody uses it, at the earliest; nothing: never.
+  std::optional<std::int64_t> next_close_ns() const { return cache_.sessions().next_due_ns(); }
+  // The last prompts of sessions. Any thread.
+  const SessionPrompts& session_prompts() const { return session_prompts_; }
+  // Evicts what is idle in a tenant's private regions, or everything, and forgets the sessions and
+  // prompts there.
+  void reset(std::optional<TenantId> tenant);
+
   // An owner's private pages are removed everywhere, in three acts. The first evicts the pool's
   // pages and stops writes of the owner's pages to tiers; returns how many pages left the pool.
   std::uint64_t begin_removal(kv::OwnerId owner);
@@ -92,7 +105,7 @@ class Core {
   std::uint64_t sequences_paused() const { return sequences_paused_; }
   // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
-  std::size_t requests_open() const { return requests_.size(); }
+  std::size_t requests_open() const { return requests_.size() + prefetches_.size(); }
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
 
@@ -104,14 +117,22 @@ class Core {
   void lose(const Error& error);
   kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
+  bool offload_closed();
+  void demote(const Request& request, ReplySink& sink);
+  void tell_cached(const Request& request, ReplySink& sink, FinishReason reason,
+                   const SequenceRecord& known = {});
+  void end_prefetches();
   void end_overdue();
   void pause_unread();
+  void remember_prompt(const OpenSequence& seq);
   bool launch();
   void collect();
   void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
-                    std::span<const TokenScore>& scores, bool finite);
+                    bool finite);
   void take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
                    std::span<const TokenScore>& scores);
+  void take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
+                   std::span<const float>& hidden);
   void retain(const OpenSequence& seq);
   void add_token(OpenSequence& seq, const SampledToken& choice);
   std::optional<FinishReason> end_of(const OpenSequence& seq, const SampledToken& choice) const;
@@ -127,6 +148,8 @@ class Core {
   sched::Scheduler scheduler_;
   std::unique_ptr<Tiers> tiers_;  // nullptr: the pool is the only tier
   std::unordered_map<RequestId, std::unique_ptr<OpenRequest>> requests_;
+  Prefetches prefetches_;
+  SessionPrompts session_prompts_;
   std::vector<std::unique_ptr<OpenRequest>> finished_;  // launches may still use them
   std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;

@@ -30,13 +30,16 @@ void Core::collect() {
   auto samples = collected.samples;
   auto scores = collected.scores;
   auto nonfinite = collected.nonfinite;
+  auto hidden = collected.hidden;
   std::uint64_t tokens_computed = 0;
   for (const sched::ScheduledChunk& rows : step.chunks) {
     OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
     const std::size_t sampled = rows.samples ? seq.sequence_count : 0;
     const bool finite = nonfinite.empty() || nonfinite.front() == 0;
     if (!nonfinite.empty()) nonfinite = nonfinite.subspan(1);
-    collect_rows(rows, samples.first(sampled), scores, finite);
+    take_scores(seq, rows, scores);
+    take_hidden(seq, rows, hidden);
+    collect_rows(rows, samples.first(sampled), finite);
     samples = samples.subspan(sampled);
     tokens_computed += rows.tokens;
   }
@@ -60,9 +63,8 @@ void Core::lose(const Error& error) {
 }
 
 void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
-                        std::span<const TokenScore>& scores, bool finite) {
+                        bool finite) {
   OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
-  take_scores(seq, rows, scores);
   if (seq.state == sched::TaskState::kFinished) return;
   // Nothing of these tokens is published: a key, value or query among them is not finite.
   if (!finite) {
@@ -110,17 +112,43 @@ void Core::take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
   if (seq.scores_taken + 1 == seq.prompt_tokens) seq.compute_whole_prompt = false;
 }
 
+// Adds the hidden states that this launch computed to those of the tokens before them: the order of
+// the sum is that of the tokens, however the prompt was cut into chunks.
+void Core::take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
+                       std::span<const float>& hidden) {
+  const Pooling pooling = seq.request->asked.pooling;
+  if (pooling == Pooling::kNone || seq.hidden_taken == seq.prompt_tokens) return;
+  const std::uint64_t end = std::min<std::uint64_t>(rows.first + rows.tokens, seq.prompt_tokens);
+  std::uint64_t token = std::max<std::uint64_t>(rows.first, seq.hidden_taken);
+  if (pooling == Pooling::kLast) token = std::max(token, seq.prompt_tokens - 1);
+  const std::size_t width = runner_.hidden_width();
+  for (; token < end; ++token) {
+    seq.hidden_sum.resize(width, 0);
+    for (std::size_t i = 0; i < width; ++i) seq.hidden_sum[i] += hidden[i];
+    hidden = hidden.subspan(width);
+    seq.hidden_taken = token + 1;
+  }
+  if (seq.hidden_taken == seq.prompt_tokens) seq.compute_whole_prompt = false;
+}
+
 // Called when the prompt is computed and its sequence is open.
 void Core::retain(const OpenSequence& seq) {
   OpenRequest& request = *seq.request;
-  if (!request.asked.retain || request.retain) return;
-  const RetainParams& wish = *request.asked.retain;
-  const Result<kv::Retained> kept =
-      cache_.retain(*seq.sequence, {.tokens = wish.tokens,
-                                    .until_ns = clock_.now_ns() + wish.time_ns,
-                                    .priority = wish.priority});
-  request.retain = kept.ok() ? RetainOutcome{kept.value().tokens, kept.value().blocks, {}}
-                             : RetainOutcome{0, 0, kept.error().message};
+  const auto retain = [&](const RetainParams& wish, bool may_clip) {
+    const Result<kv::Retained> kept =
+        cache_.retain(*seq.sequence, {.tokens = wish.tokens,
+                                      .until_ns = clock_.now_ns() + wish.time_ns,
+                                      .priority = wish.priority,
+                                      .may_clip = may_clip});
+    if (!kept.ok()) return RetainOutcome{0, 0, kept.error().message};
+    return RetainOutcome{kept.value().tokens, kept.value().blocks, {}, kept.value().limit};
+  };
+  if (request.asked.retain && !request.retain)
+    request.retain = retain(*request.asked.retain, false);
+  while (request.breakpoints.size() < request.asked.breakpoints.size()) {
+    request.breakpoints.push_back(
+        retain(request.asked.breakpoints[request.breakpoints.size()], true));
+  }
 }
 
 void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
@@ -171,6 +199,7 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
   SequenceRecord record = {.prompt_tokens = prompt,
                            .prompt_tokens_cached = seq.tokens_cached,
                            .prompt_tokens_computed = seq.prompt_tokens_computed,
+                           .prompt_tokens_written = 0,
                            .output_tokens = seq.tokens.empty() ? 0 : seq.tokens.size() - prompt,
                            .preemptions = seq.preemptions,
                            .seed = seq.sampling.options().seed,
@@ -181,7 +210,18 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
                            .gaps = seq.gaps,
                            .load = load,
                            .retain = request.retain,
+                           .breakpoints = request.breakpoints,
                            .explanation = {}};
+  if (cache_.options().share && seq.first_token_ns != 0) {
+    record.prompt_tokens_written = seq.prompt_tokens_written;
+  }
+  if (seq.hidden_taken == prompt && !seq.hidden_sum.empty()) {
+    const double tokens =
+        request.asked.pooling == Pooling::kMean ? static_cast<double>(prompt) : 1.0;
+    for (const double sum : seq.hidden_sum) {
+      record.embedding.push_back(static_cast<float>(sum / tokens));
+    }
+  }
   if (request.asked.explain && seq.started_ns != 0) {
     record.explanation = request.sequences.front()->explanation;
   }

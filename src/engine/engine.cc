@@ -13,6 +13,7 @@ namespace pagoda::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kPausedLook{50};
+constexpr std::chrono::hours kLongSleep{1};
 // An empty inbox has room for so many messages.
 constexpr std::size_t kInboxMessages = 64;
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
@@ -44,6 +45,7 @@ Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, c
       tenants_(table_of(options.tenants)),
       core_(options.core, cache, tenants_, runner, clock),
       removals_(options_.core.tiers, core_, cache, [this] { wake(); }) {
+  options_.core.limits.hidden_width = runner.hidden_width();
   inbox_.reserve(kInboxMessages);
   messages_.reserve(kInboxMessages);
   for (std::uint32_t i = 0; i < tenants_.size(); ++i) {
@@ -129,6 +131,17 @@ void Engine::wake() {
 }
 
 void Engine::post(std::function<void(kv::Cache&)> task) { leave(std::move(task)); }
+
+void Engine::close_session(SessionName name,
+                           std::function<void(Result<std::uint64_t> blocks)> done) {
+  leave(Order([name = std::move(name), done = std::move(done)](Core& core) {
+    done(core.close_session(name));
+  }));
+}
+
+void Engine::reset(std::optional<TenantId> tenant) {
+  leave(Order([tenant](Core& core) { core.reset(tenant); }));
+}
 
 void Engine::set_space(const kv::SpaceId& space, bool is_sure) {
   leave(Order([space, is_sure](Core& core) { core.set_space(space, is_sure); }));
@@ -250,6 +263,7 @@ void Engine::publish() {
   now.blocks_free = cache_.pool().blocks_free();
   now.blocks_idle = cache_.pool().blocks_idle();
   now.blocks_retained = cache_.retention().blocks();
+  now.sessions = cache_.sessions().sessions();
   const kv::CacheStats stats = cache_.stats();
   now.blocks_evicted = stats.blocks_evicted;
   now.blocks_evicted_by_cause = stats.blocks_evicted_by_cause;
@@ -346,7 +360,14 @@ void Engine::sleep() {
   }
   idle_ = true;
   finished_.notify_all();
-  waker_->wake.wait(lock, woken);
+  // A session that nobody uses ends though nobody asks for anything.
+  if (const std::optional<std::int64_t> due_ns = core_.next_close_ns()) {
+    const std::chrono::nanoseconds left(*due_ns - clock_.now_ns());
+    waker_->wake.wait_for(lock, std::clamp<std::chrono::nanoseconds>(left, kPausedLook, kLongSleep),
+                          woken);
+  } else {
+    waker_->wake.wait(lock, woken);
+  }
 }
 
 }  // namespace pagoda::engine

@@ -60,6 +60,15 @@ class Engine {
   // Runs the task on the engine's thread between steps.
   void post(std::function<void(kv::Cache&)> task);
 
+  // Ends a client's session (Core::close_session). `done` is called on the engine's thread.
+  void close_session(SessionName name, std::function<void(Result<std::uint64_t> blocks)> done);
+  // Returns the last prompt of a session; nullptr where none is remembered. Any thread.
+  std::shared_ptr<const SessionPrompt> session_prompt(const SessionName& name) const {
+    return core_.session_prompts().find(name);
+  }
+  // Empties the cache, for one tenant or for all (Core::reset).
+  void reset(std::optional<TenantId> tenant);
+
   // Takes no more requests; true once none is left, false after `timeout`.
   bool drain(std::chrono::nanoseconds timeout);
 

@@ -36,6 +36,19 @@ inline void LaunchAssembler::add_samples(OpenSequence& seq, const sched::Schedul
   }
 }
 
+// A token's hidden state is pooled once, by the first launch that computes it.
+inline void LaunchAssembler::add_hidden(OpenSequence& seq, const sched::ScheduledChunk& chunk) {
+  const Pooling pooling = seq.request->asked.pooling;
+  if (pooling == Pooling::kNone || seq.hidden_launched == seq.prompt_tokens) return;
+  const std::uint64_t end = std::min<std::uint64_t>(chunk.first + chunk.tokens, seq.prompt_tokens);
+  std::uint64_t token = std::max<std::uint64_t>(chunk.first, seq.hidden_launched);
+  if (pooling == Pooling::kLast) token = std::max(token, seq.prompt_tokens - 1);
+  for (; token < end; ++token) {
+    hidden_rows_.push_back(row_count_ + static_cast<std::uint32_t>(token - chunk.first));
+    seq.hidden_launched = token + 1;
+  }
+}
+
 void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
   OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
   const std::size_t first_table = tables_.size();
@@ -50,6 +63,7 @@ void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
                    .tokens = std::span(seq.tokens).subspan(chunk.first, known),
                    .tables = std::span(tables_).subspan(first_table, groups_)});
   if (seq.index == 0) add_scores(seq, chunk);
+  add_hidden(seq, chunk);
   if (chunk.samples) add_samples(seq, chunk);
   row_count_ += chunk.tokens;
 }
@@ -58,12 +72,13 @@ Launch LaunchAssembler::assemble(const sched::Step& step) {
   rows_.clear();
   samples_.clear();
   scores_.clear();
+  hidden_rows_.clear();
   tables_.clear();
   // Rows point into tables_ while the tables are gathered, so that the vector must not grow.
   tables_.reserve(step.chunks.size() * groups_);
   row_count_ = 0;
   for (const sched::ScheduledChunk& chunk : step.chunks) add(chunk);
-  return {step.copies, rows_, samples_, scores_};
+  return {step.copies, rows_, samples_, scores_, hidden_rows_};
 }
 
 }  // namespace pagoda::engine

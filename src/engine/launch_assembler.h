@@ -30,12 +30,14 @@ class LaunchAssembler {
  private:
   void add(const sched::ScheduledChunk& chunk);
   void add_scores(OpenSequence& seq, const sched::ScheduledChunk& chunk);
+  void add_hidden(OpenSequence& seq, const sched::ScheduledChunk& chunk);
   void add_samples(OpenSequence& seq, const sched::ScheduledChunk& chunk);
 
   const std::size_t groups_;
   std::vector<LaunchRows> rows_;
   std::vector<LaunchSample> samples_;
   std::vector<LaunchScore> scores_;
+  std::vector<std::uint32_t> hidden_rows_;
   std::vector<kv::memory::BlockTable> tables_;
   std::uint32_t row_count_ = 0;
 };

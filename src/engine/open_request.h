@@ -22,6 +22,9 @@ struct OpenSequence final : sched::SequenceTask {
   SamplingState sampling;
   std::uint64_t scores_launched = 0;  // the last prompt position scored, or being scored
   std::uint64_t scores_taken = 0;
+  std::uint64_t hidden_launched = 0;  // tokens whose hidden states are pooled, or being computed
+  std::uint64_t hidden_taken = 0;
+  std::vector<double> hidden_sum = {};  // of the hidden states taken so far, in their order
   std::int64_t started_ns = 0;
   std::int64_t first_token_ns = 0;
   std::int64_t last_token_ns = 0;
@@ -36,6 +39,8 @@ struct OpenRequest {
   std::vector<std::unique_ptr<OpenSequence>> sequences;
   std::uint32_t sequences_left = 0;  // sequences that are not finished
   std::optional<RetainOutcome> retain;
+  std::vector<RetainOutcome> breakpoints = {};
+  bool is_cancelled = false;  // of a prefetch: nobody waits for it any more
 };
 
 }  // namespace pagoda::engine

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/token_id.h"
 #include "engine/finish_reason.h"
@@ -25,7 +26,8 @@ struct TokenGaps {
 struct RetainOutcome {
   std::uint64_t tokens = 0;
   std::uint64_t blocks = 0;
-  std::string refused;  // empty: granted
+  std::string refused;     // empty: granted
+  std::string limit = {};  // what clipped a breakpoint; empty: all that was asked for is retained
 };
 
 // SequenceRecord describes a sequence's life in numbers. Times of phases that were not reached are
@@ -34,6 +36,7 @@ struct SequenceRecord {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prompt_tokens_cached = 0;    // found in the cache when it first ran
   std::uint64_t prompt_tokens_computed = 0;  // counted again after a preemption
+  std::uint64_t prompt_tokens_written = 0;   // computed, and left in the cache for others to find
   std::uint64_t output_tokens = 0;
   std::uint32_t preemptions = 0;
   std::uint64_t seed = 0;  // of the sequence's random numbers
@@ -42,9 +45,12 @@ struct SequenceRecord {
   std::int64_t first_token_ns = 0;
   std::int64_t finished_ns = 0;
   TokenGaps gaps;
-  LoadRecord load;                             // tokens from other tiers
-  std::optional<RetainOutcome> retain;         // where asked for, once the prompt was computed
-  std::optional<kv::Explanation> explanation;  // where asked for, once the sequence ran
+  LoadRecord load;                              // tokens from other tiers
+  std::optional<RetainOutcome> retain;          // where asked for, once the prompt was computed
+  std::vector<RetainOutcome> breakpoints = {};  // one for each, once the prompt was computed
+  std::optional<kv::Explanation> explanation;   // where asked for, once the sequence ran
+  std::uint64_t blocks_demoted = 0;             // by CacheAction::kDemote
+  std::vector<float> embedding = {};            // where pooling was asked for
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

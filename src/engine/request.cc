@@ -6,6 +6,7 @@
 
 #include "kv/hash/block_hash.h"
 #include "kv/retention.h"
+#include "kv/session_table.h"
 
 namespace pagoda::engine {
 namespace {
@@ -69,6 +70,10 @@ Status check_retain(const RetainParams& wish, std::uint64_t prompt_tokens) {
 
 }  // namespace
 
+bool computes_whole_prompt(const Request& request) {
+  return request.sampling.prompt_logprobs.has_value() || request.pooling == Pooling::kMean;
+}
+
 std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant) {
   const std::uint32_t most = std::min(kSequencesPerRequestMax, limits.sequences_max);
   return tenant.sequences_running > 0 ? std::min(most, tenant.sequences_running) : most;
@@ -99,6 +104,23 @@ Status check_request(const Request& request, const RequestLimits& limits,
                                     request.cache_salt.size(), kv::kSaltBytesMax));
   }
   if (request.retain) RETURN_IF_ERROR(check_retain(*request.retain, request.prompt.size()));
+  if (request.pooling != Pooling::kNone && limits.hidden_width == 0) {
+    return Error{ErrorCode::kUnsupported, "pooling: this device computes no embeddings"};
+  }
+  if (request.pooling != Pooling::kNone && request.sampling.n != 1) {
+    return out_of_range(fmt::format("n: is {}, expected 1 with pooling", request.sampling.n));
+  }
+  if (request.session.size() > kv::SessionTable::kKeyBytesMax) {
+    return out_of_range(fmt::format("session: has {} bytes, expected at most {}",
+                                    request.session.size(), kv::SessionTable::kKeyBytesMax));
+  }
+  if (request.breakpoints.size() > kBreakpointsMax) {
+    return out_of_range(fmt::format("breakpoints: are {}, expected at most {}",
+                                    request.breakpoints.size(), kBreakpointsMax));
+  }
+  for (const RetainParams& breakpoint : request.breakpoints) {
+    RETURN_IF_ERROR(check_retain(breakpoint, request.prompt.size()));
+  }
   if (request.timeout_ns < 0) {
     return out_of_range(fmt::format("timeout: is {} ns, expected at least 0", request.timeout_ns));
   }

@@ -22,11 +22,28 @@ using RequestId = StrongId<struct RequestTag, std::uint64_t>;
 
 inline constexpr std::int64_t kRetainNsMax = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
+inline constexpr std::size_t kBreakpointsMax = 5;
+
 // RetainParams says how much of a prompt stays in the cache, and for how long.
 struct RetainParams {
   std::uint64_t tokens = 0;    // tokens of the prompt, from its first
   std::int64_t time_ns = 0;    // counted from when the prompt is computed
   std::uint32_t priority = 0;  // up to kv::kRetainPriorityMax; lower priorities are evicted sooner
+};
+
+// Pooling makes one vector, an embedding, of the hidden states that a prompt has after the model's
+// last norm.
+enum class Pooling : std::uint8_t {
+  kNone,
+  kLast,  // that of the last token
+  kMean,  // the mean over all tokens, which needs the whole prompt computed
+};
+
+// What a request does to the cache instead of computing tokens.
+enum class CacheAction : std::uint8_t {
+  kNone,
+  kPrefetch,  // pages of the prompt come from tiers into the pool
+  kDemote,    // pages that only this prompt has are copied to tiers, and evicted first
 };
 
 struct Request {
@@ -45,9 +62,16 @@ struct Request {
   // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
   // computes them.
   std::vector<kv::BlockHash> block_hashes;
-  std::int64_t timeout_ns = 0;  // from submission; 0: none
+  // The session that the request is of (kv/session_table.h), within its salt; empty: of none.
+  std::string session = {};
+  std::uint64_t first_turn_tokens = 0;  // of the prompt, up to the end of the first user message
+  std::int64_t timeout_ns = 0;          // from submission; 0: none
   std::optional<RetainParams> retain;
-  bool explain = false;       // the record says why not more of the prompt was cached
+  // Prefixes that the client marked as worth keeping: each is retained as far as budgets allow.
+  std::vector<RetainParams> breakpoints = {};  // at most kBreakpointsMax
+  Pooling pooling = Pooling::kNone;            // the record has an embedding; of one sequence
+  bool explain = false;  // the record says why not more of the prompt was cached
+  CacheAction action = CacheAction::kNone;
   bool explain_only = false;  // true: explain, and compute nothing
 };
 
@@ -56,7 +80,11 @@ struct RequestLimits {
   std::uint32_t vocabulary = 0;
   std::uint64_t context_tokens = 0;  // --max-model-len
   std::uint32_t sequences_max = 1;   // --max-num-seqs
+  std::uint32_t hidden_width = 0;    // of embeddings; 0: the runner gives none
 };
+
+// Does the request compute its whole prompt, whatever is cached?
+bool computes_whole_prompt(const Request& request);
 
 // Returns how many sequences one prompt may be given: the limit of `n`.
 std::uint32_t sequences_max(const RequestLimits& limits, const TenantLimits& tenant = {});

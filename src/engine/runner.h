@@ -50,8 +50,9 @@ struct LaunchScore {
 struct Launch {
   std::span<const kv::Copy> copies;
   std::span<const LaunchRows> rows;
-  std::span<const LaunchSample> samples;  // ordered by row
-  std::span<const LaunchScore> scores;    // ordered by row
+  std::span<const LaunchSample> samples;            // ordered by row
+  std::span<const LaunchScore> scores;              // ordered by row
+  std::span<const std::uint32_t> hidden_rows = {};  // whose hidden states are pooled, in order
 };
 
 // Collected holds a launch's results, in the order of its samples and scores. Valid until the next
@@ -64,6 +65,7 @@ struct Collected {
   // [LaunchRows]: 1 where a query, key or value among its tokens was not finite in the cache's
   // element. Empty: none was.
   std::span<const std::uint8_t> nonfinite = {};
+  std::span<const float> hidden = {};  // [hidden_rows, hidden_width]
 };
 
 class Runner {
@@ -71,6 +73,8 @@ class Runner {
   virtual ~Runner() = default;
   // Returns how many launches may be running when another one is given.
   virtual std::uint32_t launches_ahead() const { return 0; }
+  // Returns the width of hidden states; 0: the runner gives none, and hidden_rows are empty.
+  virtual std::uint32_t hidden_width() const { return 0; }
   virtual void launch(const Launch& launch) = 0;
   virtual Collected collect() = 0;
 };

@@ -57,6 +57,7 @@ struct Snapshot : Counters {
   std::uint64_t blocks_free = 0;
   std::uint64_t blocks_idle = 0;  // cached blocks that no sequence holds: reusable until evicted
   std::uint64_t blocks_retained = 0;
+  std::uint64_t sessions = 0;        // that are open
   std::uint64_t blocks_evicted = 0;  // since the start
   kv::EvictionCounts blocks_evicted_by_cause{};
   std::uint64_t blocks_deduplicated = 0;       // since the start

@@ -45,6 +45,7 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
       .blocks_fresh = blocks_for(prompt.size(), options_.block_tokens) - match.nodes.size(),
       .goes_on = !match.nodes.empty() && tree_.children(match.nodes.back()) <= 2,
       .priority = scope.priority};
+  note_session(sequence, scope, match);
   hold_match(sequence, match);
   std::vector<Copy> copies;
   if (match.partial) {
@@ -69,6 +70,67 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
     curve_.request_opened(sequence.scope_, sequence.nodes_, prompt, sequence.request_);
   }
   return Opened{std::move(sequence), std::move(copies)};
+}
+
+bool Cache::is_idle(NodeId node) const {
+  for (std::uint32_t group = 0; group < groups(); ++group) {
+    const std::optional<BlockId> page = tree_.page(node, group);
+    if (page && pool_.state(*page) != BlockState::kIdle) return false;
+  }
+  return true;
+}
+
+// Nodes of other regions are neither followed nor looked at: what others have below a public prefix
+// changes nothing.
+std::uint64_t Cache::demote(const CacheScope& scope, const Match& match) {
+  if (match.nodes.empty() || !sessions_.enabled()) return 0;
+  const SaltId own = scope.salt();
+  std::vector<NodeId> chain = match.nodes;
+  PrefixTree::ResidentChildren below = tree_.resident_children(chain.back(), own);
+  while (below.count == 1) {
+    chain.push_back(below.first);
+    below = tree_.resident_children(chain.back(), own);
+  }
+  std::size_t first = chain.size();
+  const auto goes = [&](NodeId node) {
+    const std::uint32_t others = first == chain.size() ? 0 : 1;  // the child that goes before it
+    return tree_.region(node) == own && tree_.resident_children(node, own).count == others &&
+           is_idle(node) && !evictor_.is_retained_by_others(node);
+  };
+  while (first > 0 && goes(chain[first - 1])) --first;
+  sessions_.close_chain(std::span(chain).subspan(first));
+  return chain.size() - first;
+}
+
+std::vector<NodeId> Cache::take_closed(std::size_t nodes_max) {
+  std::vector<NodeId> nodes = sessions_.take_closed(nodes_max);
+  for (const NodeId node : nodes) evictor_.end_own_grant(node);
+  return nodes;
+}
+
+// May the node, which its session leaves behind, go first? What its own account retains is retained
+// no more.
+bool Cache::let_go(NodeId node) {
+  if (!is_idle(node) || evictor_.is_retained_by_others(node)) return false;
+  evictor_.end_own_grant(node);
+  return true;
+}
+
+void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Match& match) {
+  if (!scope.is_use) {
+    sequence.branch_.number = BranchRef::kNoUse;
+    return;
+  }
+  sequence.branch_ = sessions_.open({.salt = scope.salt(),
+                                     .key = scope.session,
+                                     .before = scope.branch,
+                                     .found = match.nodes,
+                                     .partial = match.partial,
+                                     .tokens_found = match.tokens,
+                                     .block_tokens = options_.block_tokens,
+                                     .first_turn_tokens = scope.first_turn_tokens,
+                                     .now_ns = clock_.time_ns},
+                                    [this](NodeId node) { return let_go(node); });
 }
 
 // The sequence holds the pages of the match's whole blocks and stands on the last of them.
@@ -169,6 +231,8 @@ Sequence Cache::fork(const Sequence& sequence) {
   twin.tenant_ = sequence.tenant_;
   twin.prompt_tokens_ = sequence.prompt_tokens_;
   twin.request_ = sequence.request_;
+  twin.branch_ = sequence.branch_;
+  sessions_.hold(twin.branch_);
   twin.nodes_ = sequence.nodes_;
   tree_.pin(twin.last_node());
   twin.tail_ = sequence.tail_;
@@ -200,6 +264,7 @@ void Cache::close(Sequence& sequence) {
   }
   tree_.unpin(sequence.last_node());
   evictor_.settle(sequence.last_node());
+  sessions_.release(sequence.branch_, clock_.time_ns);
   salts_.release(sequence.scope_.salt);
   sequence.cache_ = nullptr;
 }

@@ -114,25 +114,55 @@ class Cache : public CacheParts {
 
   // Keeps the beginning of a sequence: its blocks leave after every block that is not retained, by
   // priority, until the time is over or they are all that is left to make room with. Nothing is
-  // retained in part; an error says why nothing was.
+  // retained in part unless the terms say so; an error says why nothing was.
   Result<Retained> retain(const Sequence& sequence, const RetainTerms& terms);
+  // Ends a session of the scope's region: what it alone has is evicted first from now on, and what
+  // its account retains of that is retained no more. Returns how many nodes that are; nothing where
+  // there is no such session.
+  std::optional<std::uint64_t> close_session(const CacheScope& scope, std::string_view key) {
+    return sessions_.close(scope.salt(), key);
+  }
+  // The same for one session that was not used for too long. False: there is none.
+  bool close_idle_session() { return sessions_.close_due(clock_.time_ns); }
+  // What of the scope's own region only this prompt has, and what goes on from it alone, is evicted
+  // first from now on; nothing that runs, that other prompts of the region go on from, or that
+  // others retain. Returns how many nodes that are.
+  std::uint64_t demote(const CacheScope& scope, const Match& match);
+  // Returns nodes of sessions that ended and of prompts that were demoted, the beginning of a chain
+  // first, so that they can be copied elsewhere: each once, at most so many at a call. Retention of
+  // them by their own account ends here.
+  std::vector<NodeId> take_closed(std::size_t nodes_max);
+
   // Tells the cache what time it is; time does not run backwards. Blocks that were retained until
   // then are released, a few at a call.
   void advance_time(std::int64_t now_ns);
 
-  // Evicts every idle block.
-  void clear() { evictor_.clear(); }
-  // Evicts every idle block of the owner's private regions: nobody else's blocks are touched.
-  void clear(OwnerId owner) { evictor_.clear(owner); }
+  // Evicts every idle block, and forgets all sessions.
+  void clear() {
+    sessions_.forget_all();
+    evictor_.clear();
+  }
+  // Evicts every idle block of the owner's private regions, and forgets the sessions there: nobody
+  // else's blocks are touched.
+  void clear(OwnerId owner) {
+    sessions_.forget(owner);
+    evictor_.clear(owner);
+  }
   // Ends the owner's private regions: no later request finds what is in them. Their idle blocks are
   // evicted; those that are held go as soon as nobody holds them, with what their holders add to
   // them, and no store copies them out any more (pin_page). Returns how many were evicted.
-  std::uint64_t retire(OwnerId owner) { return evictor_.retire(owner); }
+  std::uint64_t retire(OwnerId owner) {
+    sessions_.forget(owner);
+    return evictor_.retire(owner);
+  }
 
  private:
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
+  bool is_idle(NodeId node) const;
+  bool let_go(NodeId node);
+  void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);
   void release(BlockId block);
   void release(BlockId block, Tick last_use);
@@ -146,8 +176,7 @@ class Cache : public CacheParts {
   void deduplicate(Sequence& sequence, NodeId node, std::uint64_t block,
                    std::vector<BlockId>* duplicates);
   void stand_on(Sequence& sequence, NodeId node);
-  NodeId add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
-                  std::uint32_t prompt_end);
+  NodeId add_node(const Sequence& sequence, SaltId region, std::uint32_t prompt_end);
   void fit_parts(NodeId node);
   void attach_page(NodeId node, std::uint32_t group, BlockId block, const RequestStats& request);
   void node_sealed(const Sequence& sequence, NodeId node);

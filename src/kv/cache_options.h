@@ -28,6 +28,10 @@ struct CacheOptions {
   // The blocks that one account may have retained; 0: none. All accounts together may have half
   // the pool.
   std::uint64_t retain_blocks_max = 0;
+  // Requests may name sessions (session_table.h), which end when they were not used for so long; 0:
+  // they do not end by themselves.
+  bool sessions = false;
+  std::int64_t session_timeout_ns = 0;
   // The cache remembers this many evictions for explain(); 0: none.
   std::uint32_t eviction_records_max = 0;
   bool hash_blocks = false;  // every whole block gets a hash (hash/block_hash.h)

@@ -24,11 +24,16 @@ CacheParts::CacheParts(const CacheOptions& options)
                   .node_blocks = tree_.groups(),
                   .nodes = nodes_expected()},
                  salts_),
+      sessions_({.enabled = options.sessions && options.share,
+                 .timeout_ns = options.session_timeout_ns,
+                 .nodes = nodes_expected()},
+                salts_),
       evictor_(options_, nodes_expected(),
                {.pool = pool_,
                 .tree = tree_,
                 .salts = salts_,
                 .retention = retention_,
+                .sessions = sessions_,
                 .events = events_,
                 .history = history_,
                 .identities = identities_,
@@ -64,6 +69,7 @@ void CacheParts::check() const {
   tree_.check();
   curve_.check();
   retention_.check();
+  sessions_.check();
   history_.check();
   evictor_.check();
 }

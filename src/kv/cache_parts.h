@@ -5,6 +5,7 @@
 //   PrefixLookup                        where a prefix is matched
 //   Evictor                             where a block is evicted: queues, quotas, guards
 //   RetentionTable                      which blocks requests asked to be kept
+//   SessionTable                        which blocks one conversation alone has
 //   BlockHashes, EventFeed              block hashes and events, for readers outside
 //   BlockIdentities                     how a block is known again after it left
 //   EvictionHistory, Explainer          why a match is not longer
@@ -32,6 +33,7 @@
 #include "kv/prefix/prefix_tree.h"
 #include "kv/retention_table.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -52,6 +54,7 @@ class CacheParts {
   const BlockHashes& hashes() const { return hashes_; }
   const EventFeed& events() const { return events_; }
   const RetentionTable& retention() const { return retention_; }
+  const SessionTable& sessions() const { return sessions_; }
   const CurveFeed& curve() const { return curve_; }
   CacheStats stats() const;
 
@@ -72,6 +75,7 @@ class CacheParts {
   EventFeed events_;
   EvictionHistory history_;
   RetentionTable retention_;
+  SessionTable sessions_;
   Evictor evictor_;
   PrefixLookup lookup_;
   Explainer explainer_;

@@ -49,7 +49,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
     }
     node_sealed(sequence, *node);
   } else if (const auto prompt_end = clear_way(parent, region, sequence.tail_)) {
-    node = add_node(parent, region, sequence.tail_, *prompt_end);
+    node = add_node(sequence, region, *prompt_end);
     for (std::uint32_t group = 0; group < groups(); ++group) {
       if (!sequence.holds(group, block)) continue;
       attach_page(*node, group, sequence.tables_[group][block], sequence.request_);
@@ -66,6 +66,7 @@ void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
 
 // The node is the sequence's next whole block.
 void Cache::stand_on(Sequence& sequence, NodeId node) {
+  sessions_.passed(sequence.branch_, node);
   note_prompt_end(sequence, node, sequence.nodes_.size());
   const NodeId parent = sequence.last_node();
   tree_.pin(node);
@@ -158,11 +159,13 @@ void Cache::attach_page(NodeId node, std::uint32_t group, BlockId block,
   evictor_.page_attached(node, block, request);
 }
 
-NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> tokens,
-                       std::uint32_t prompt_end) {
-  const NodeId node = tree_.insert(parent, region, tokens);
+// A node for the block that the sequence fills.
+NodeId Cache::add_node(const Sequence& sequence, SaltId region, std::uint32_t prompt_end) {
+  const NodeId node = tree_.insert(sequence.last_node(), region, sequence.tail_);
   salts_.hold(region);
   fit_parts(node);
+  // What a session publishes is everybody's.
+  if (region == sequence.scope_.salt) sessions_.made(sequence.branch_, node);
   tree_.set_prompt_end(node, prompt_end);
   return node;
 }
@@ -170,6 +173,7 @@ NodeId Cache::add_node(NodeId parent, SaltId region, std::span<const TokenId> to
 // The node is new: the parts that keep something of each node make room for it.
 void Cache::fit_parts(NodeId node) {
   retention_.node_added(node);
+  sessions_.node_added(node);
   evictor_.node_added(node);
   hashes_.node_added(node);
   identities_.node_added(node);
@@ -190,7 +194,7 @@ void Cache::publish_tail(Sequence& sequence) {
   const SaltId region = region_of(sequence, block);
   const auto prompt_end = clear_way(parent, region, sequence.tail_);
   if (!prompt_end) return;
-  const NodeId leaf = add_node(parent, region, sequence.tail_, *prompt_end);
+  const NodeId leaf = add_node(sequence, region, *prompt_end);
   for (std::uint32_t group = 0; group < groups(); ++group) {
     attach_page(leaf, group, sequence.tables_[group][block], sequence.request_);
   }

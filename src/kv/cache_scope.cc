@@ -8,6 +8,10 @@ CacheScope::CacheScope(CacheScope&& other) noexcept
     : public_tokens(other.public_tokens),
       priority(other.priority),
       counts_lookup(other.counts_lookup),
+      session(std::move(other.session)),
+      first_turn_tokens(other.first_turn_tokens),
+      branch(other.branch),
+      is_use(other.is_use),
       salts_(std::exchange(other.salts_, nullptr)),
       root_(other.root_),
       salt_(other.salt_),
@@ -19,6 +23,10 @@ CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   public_tokens = other.public_tokens;
   priority = other.priority;
   counts_lookup = other.counts_lookup;
+  session = std::move(other.session);
+  first_turn_tokens = other.first_turn_tokens;
+  branch = other.branch;
+  is_use = other.is_use;
   salts_ = std::exchange(other.salts_, nullptr);
   root_ = other.root_;
   salt_ = other.salt_;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -36,6 +38,15 @@ class CacheScope {
   // Does the request look for its prompt? A request that resumes looked before, and one that
   // computes its whole prompt looks for nothing: the live curve does not count them.
   bool counts_lookup = true;
+  // The session that the request is of, and how much of its prompt is the conversation's first turn
+  // (README: E10). Empty: of none.
+  std::string session = {};
+  std::uint64_t first_turn_tokens = 0;
+  // What an earlier opening of the same request was given: it goes on with that branch.
+  BranchRef branch = {};
+  // False: the request only brings blocks into the pool. Sessions and what they know stay as they
+  // are, and the blocks are nobody's.
+  bool is_use = true;
 
  private:
   SaltTable* salts_;  // nullptr: moved from

@@ -41,17 +41,18 @@ constexpr std::string_view reason_name(MissReason reason) {
 }
 
 enum class EvictionCause : std::uint8_t {
-  kRoom,      // a request needed its block
-  kQuota,     // ... and its account had more blocks than its quota
-  kRetained,  // ... and the time for which it was retained had ended
-  kReset,     // the cache was cleared
+  kRoom,        // a request needed its block
+  kQuota,       // ... and its account had more blocks than its quota
+  kRetained,    // ... and the time for which it was retained had ended
+  kReset,       // the cache was cleared
+  kSuperseded,  // ... and its session had gone on without it, or had ended
 };
 
-inline constexpr std::size_t kEvictionCauses = 4;
+inline constexpr std::size_t kEvictionCauses = 5;
 
 constexpr std::string_view cause_name(EvictionCause cause) {
-  constexpr std::array<std::string_view, kEvictionCauses> kNames = {"room", "quota",
-                                                                    "retention_ended", "reset"};
+  constexpr std::array<std::string_view, kEvictionCauses> kNames = {
+      "room", "quota", "retention_ended", "reset", "session"};
   return kNames[static_cast<std::size_t>(cause)];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace pagoda::kv {
 
@@ -11,6 +12,9 @@ struct RetainTerms {
   std::uint64_t tokens = 0;    // of the beginning; whole blocks of them are kept
   std::int64_t until_ns = 0;   // by the cache's time
   std::uint32_t priority = 0;  // up to kRetainPriorityMax; what has less leaves sooner
+  // Where a budget does not allow all of it: keep the whole blocks from the first that it allows,
+  // instead of none.
+  bool may_clip = false;
 };
 
 // What was granted. Blocks are pages of all groups.
@@ -18,6 +22,7 @@ struct Retained {
   std::uint64_t tokens = 0;
   std::uint64_t blocks = 0;
   std::uint64_t blocks_charged = 0;  // of them to the caller: others keep the rest already
+  std::string limit = {};            // that clipped it; empty: all that was asked for is kept
 };
 
 // A grant that runs, for those who look from outside: whose it is stays unsaid.

@@ -45,11 +45,30 @@ Result<std::uint64_t> RetentionTable::count_taken(SaltId salt, const RetainTerms
     return Error{ErrorCode::kExhausted, "all tenants together keep as much as is allowed, " +
                                             std::to_string(options_.blocks_max) + " blocks"};
   }
-  if (taken > 0 && unused_.empty()) {
-    return Error{ErrorCode::kExhausted,
-                 std::to_string(kGrantsMax) + " grants run, and there are no more at once"};
+  if (taken > 0 && !may_open_grant(account)) {
+    return Error{ErrorCode::kExhausted, "the tenant has " + std::to_string(grants_of(account)) +
+                                            " grants that run; left for all are " +
+                                            std::to_string(unused_.size())};
   }
   return taken;
+}
+
+std::size_t RetentionTable::nodes_allowed(SaltId salt, const RetainTerms& terms,
+                                          std::span<const NodeId> nodes) const {
+  const AccountId account = salts_.account(salt);
+  const bool has_grant = may_open_grant(account);
+  std::uint64_t blocks_account = blocks(account);
+  std::uint64_t blocks_all = blocks_in_all_;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!takes(terms, nodes[i])) continue;
+    if (!has_grant) return i;
+    const std::uint32_t before = nodes_[nodes[i].value()].grant;
+    const bool is_new = !is_grant(before);
+    if (is_new) blocks_all += options_.node_blocks;
+    if (is_new || grants_[before].account != account) blocks_account += options_.node_blocks;
+    if (blocks_account > options_.blocks_account_max || blocks_all > options_.blocks_max) return i;
+  }
+  return nodes.size();
 }
 
 // A grant takes a node over that would end no later and has no more priority.
@@ -72,7 +91,8 @@ std::uint32_t RetentionTable::open_grant(SaltId salt, const RetainTerms& terms) 
                     .nodes = 0,
                     .is_open = true};
   salts_.hold(salt);
-  if (account.value() >= accounts_.size()) accounts_.resize(account.value() + 1, 0);
+  if (account.value() >= accounts_.size()) accounts_.resize(account.value() + 1);
+  ++accounts_[account.value()].grants;
   by_end_.push(first_to_end_, grant, -terms.until_ns);
   return grant;
 }
@@ -80,6 +100,7 @@ std::uint32_t RetentionTable::open_grant(SaltId salt, const RetainTerms& terms) 
 void RetentionTable::close_if_empty(std::uint32_t grant) {
   if (grants_[grant].nodes > 0) return;
   by_end_.erase(first_to_end_, grant);
+  --accounts_[grants_[grant].account.value()].grants;
   salts_.release(grants_[grant].salt);
   grants_[grant] = {};
   unused_.push_back(grant);
@@ -91,7 +112,7 @@ void RetentionTable::insert(std::uint32_t grant, NodeId node) {
   if (to.first != kNone) nodes_[to.first].previous = node.value();
   to.first = node.value();
   ++to.nodes;
-  accounts_[to.account.value()] += options_.node_blocks;
+  accounts_[to.account.value()].blocks += options_.node_blocks;
   blocks_in_all_ += options_.node_blocks;
   ++version_;
 }
@@ -103,7 +124,7 @@ void RetentionTable::remove(NodeId node) {
   if (link.next != kNone) nodes_[link.next].previous = link.previous;
   nodes_[node.value()] = {};
   --from.nodes;
-  accounts_[from.account.value()] -= options_.node_blocks;
+  accounts_[from.account.value()].blocks -= options_.node_blocks;
   blocks_in_all_ -= options_.node_blocks;
   ++version_;
   close_if_empty(link.grant);
@@ -136,7 +157,7 @@ std::vector<GrantStats> RetentionTable::grants() const {
 }
 
 void RetentionTable::check() const {
-  std::vector<std::uint64_t> accounts(accounts_.size(), 0);
+  std::vector<Charge> accounts(accounts_.size());
   std::uint64_t nodes_listed = 0;
   std::uint32_t open = 0;
   for (std::uint32_t i = 0; i < grants_.size(); ++i) {
@@ -153,7 +174,8 @@ void RetentionTable::check() const {
     }
     ASSERT(seen == grant.nodes && seen > 0, "R1: the count of a grant's nodes is true");
     ASSERT(by_end_.contains(i), "R1: every grant ends");
-    accounts[grant.account.value()] += std::uint64_t{seen} * options_.node_blocks;
+    accounts[grant.account.value()].blocks += std::uint64_t{seen} * options_.node_blocks;
+    ++accounts[grant.account.value()].grants;
     nodes_listed += seen;
   }
   ASSERT(by_end_.check(first_to_end_) == open, "R1: what ends is a grant");
@@ -164,8 +186,8 @@ void RetentionTable::check() const {
   ASSERT(blocks_in_all_ == nodes_listed * options_.node_blocks &&
              blocks_in_all_ <= options_.blocks_max,
          "R2: what is kept in all is known and within its bound");
-  for (const std::uint64_t blocks : accounts) {
-    ASSERT(blocks <= options_.blocks_account_max, "R2: every account is within its budget");
+  for (const Charge& charge : accounts) {
+    ASSERT(charge.blocks <= options_.blocks_account_max, "R2: every account is within its budget");
   }
 }
 

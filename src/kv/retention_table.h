@@ -6,7 +6,9 @@
 // released a few at a time. Each account (ids.h) has a budget, and all together have half the
 // pool, so that retaining never leaves others without a cache.
 //
-// The table is bounded: kGrantsMax grants, 12 bytes a node; it takes none where the budget is 0.
+// The table is bounded: kGrantsMax grants, 12 bytes a node; it takes none where the budget is 0. An
+// account has at most as many grants as are left for all, so that whoever comes finds some: alone
+// it has half of them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,7 @@ namespace pagoda::kv {
 
 class RetentionTable {
  public:
-  static constexpr std::uint32_t kGrantsMax = 1024;
+  static constexpr std::uint32_t kGrantsMax = 2048;
 
   struct Options {
     std::uint64_t blocks_account_max = 0;  // 0: nothing is retained
@@ -51,12 +53,17 @@ class RetentionTable {
   bool has_expired(NodeId node) const {
     return enabled() && nodes_[node.value()].grant == kExpired;
   }
+  // Whom a node that is retained is charged to.
+  AccountId account(NodeId node) const { return grants_[nodes_[node.value()].grant].account; }
   // The priority of a node that is retained.
   std::uint32_t priority(NodeId node) const { return grants_[nodes_[node.value()].grant].priority; }
 
   // Counts the nodes that a grant would take. An error names the limit that the grant would pass.
   Result<std::uint64_t> count_taken(SaltId salt, const RetainTerms& terms,
                                     std::span<const NodeId> nodes) const;
+  // How many of the nodes, from the first, a grant may have: all where count_taken() allows them.
+  std::size_t nodes_allowed(SaltId salt, const RetainTerms& terms,
+                            std::span<const NodeId> nodes) const;
   // Grants the nodes that count_taken() counted and allowed, and calls taken(node) for each.
   template <class Taken>
   void grant(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes, Taken&& taken) {
@@ -79,7 +86,7 @@ class RetentionTable {
   std::optional<NodeId> due(std::int64_t now_ns) const;
 
   std::uint64_t blocks(AccountId account) const {
-    return account.value() < accounts_.size() ? accounts_[account.value()] : 0;
+    return account.value() < accounts_.size() ? accounts_[account.value()].blocks : 0;
   }
   // Blocks of all accounts.
   std::uint64_t blocks() const { return blocks_in_all_; }
@@ -111,7 +118,18 @@ class RetentionTable {
     std::uint32_t previous = kNone;
   };
 
+  // What an account is charged for.
+  struct Charge {
+    std::uint64_t blocks = 0;
+    std::uint32_t grants = 0;
+    bool operator==(const Charge&) const = default;
+  };
+
   bool takes(const RetainTerms& terms, NodeId node) const;
+  std::uint32_t grants_of(AccountId account) const {
+    return account.value() < accounts_.size() ? accounts_[account.value()].grants : 0;
+  }
+  bool may_open_grant(AccountId account) const { return grants_of(account) < unused_.size(); }
   std::uint32_t open_grant(SaltId salt, const RetainTerms& terms);
   void close_if_empty(std::uint32_t grant);
   void insert(std::uint32_t grant, NodeId node);
@@ -123,8 +141,8 @@ class RetentionTable {
   std::vector<std::uint32_t> unused_;  // grants
   LinkedHeaps by_end_;                 // of grants that are open
   LinkedHeaps::Item first_to_end_ = LinkedHeaps::kNone;
-  std::vector<Link> nodes_;              // [node]
-  std::vector<std::uint64_t> accounts_;  // [account]: blocks charged
+  std::vector<Link> nodes_;       // [node]
+  std::vector<Charge> accounts_;  // [account]
   std::uint64_t blocks_in_all_ = 0;
   std::uint64_t version_ = 0;
 };

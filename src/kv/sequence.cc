@@ -24,6 +24,7 @@ Sequence::Sequence(Sequence&& other) noexcept
       prompt_tokens_(other.prompt_tokens_),
       block_tokens_(other.block_tokens_),
       request_(other.request_),
+      branch_(other.branch_),
       hashes_(std::move(other.hashes_)),
       nodes_(std::move(other.nodes_)),
       tail_(std::move(other.tail_)),
@@ -39,6 +40,7 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   prompt_tokens_ = other.prompt_tokens_;
   block_tokens_ = other.block_tokens_;
   request_ = other.request_;
+  branch_ = other.branch_;
   hashes_ = std::move(other.hashes_);
   nodes_ = std::move(other.nodes_);
   tail_ = std::move(other.tail_);

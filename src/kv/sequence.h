@@ -13,6 +13,7 @@
 #include "kv/hash/block_hash.h"
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -60,6 +61,8 @@ class Sequence {
   std::span<const NodeId> nodes() const { return nodes_; }
   // The node that the sequence stands on: of its last whole block, or the root.
   NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
+  // Of its session, that the blocks it makes belong to.
+  const BranchRef& branch() const { return branch_; }
   // Does the sequence hold a page there? Not where the block left the group's window.
   bool holds(std::uint32_t group, std::uint64_t block) const {
     return block >= first_held_[group] && block < tables_[group].size();
@@ -78,6 +81,7 @@ class Sequence {
   std::uint64_t prompt_tokens_ = 0;  // that it was opened with
   std::uint32_t block_tokens_;
   RequestStats request_;
+  BranchRef branch_ = {};
   std::vector<BlockHash> hashes_;             // of the prompt's whole blocks, or empty
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
   std::vector<TokenId> tail_;                 // computed tokens of the block after them

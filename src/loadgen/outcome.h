@@ -29,6 +29,8 @@ struct Outcome {
   std::int64_t last_ns = 0;       // last text
   std::int64_t end_ns = 0;
   OutcomeKind kind = OutcomeKind::kUnfinished;
+  std::uint32_t user = 0;  // as planned
+  std::uint32_t turn = 0;
   int status = 0;                                   // of HTTP; 0: none came
   std::uint64_t output_tokens = 0;                  // as the server counts, else pieces of text
   std::optional<std::uint64_t> prompt_tokens = {};  // where the server reports them

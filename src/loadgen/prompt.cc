@@ -56,6 +56,11 @@ std::string whole_text(const LoadPrompt& prompt) {
   return text;
 }
 
+std::string_view role_of(const PromptPart& part) {
+  if (part.is_system) return "system";
+  return part.from_server ? "assistant" : "user";
+}
+
 std::string messages(const LoadPrompt& prompt) {
   std::string list = "[";
   std::string content;
@@ -63,10 +68,9 @@ std::string messages(const LoadPrompt& prompt) {
     if (!content.empty()) content += ' ';
     content += text_of(prompt[i]);
     // What one side says in a row is one message.
-    if (i + 1 < prompt.size() && prompt[i + 1].from_server == prompt[i].from_server) continue;
+    if (i + 1 < prompt.size() && role_of(prompt[i + 1]) == role_of(prompt[i])) continue;
     if (list.size() > 1) list += ',';
-    list += prompt[i].from_server ? R"({"role":"assistant","content":)"
-                                  : R"({"role":"user","content":)";
+    list += "{\"role\":\"" + std::string(role_of(prompt[i])) + "\",\"content\":";
     list += json_text(content) + "}";
     content.clear();
   }

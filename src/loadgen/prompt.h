@@ -13,6 +13,7 @@ struct PromptPart {
   std::vector<std::uint32_t> symbols;
   std::string text = {};  // instead of symbols: as it is
   bool from_server = false;
+  bool is_system = false;  // of a chat: a message of its own
 };
 
 using LoadPrompt = std::vector<PromptPart>;

@@ -120,7 +120,9 @@ class Sender {
     std::string request = completion_request(dialer_.target(), form_, planned);
     const std::int64_t now_ns = time_.now_ns();
     const Outcome outcome = {.scheduled_ns = options_.closed_loop ? now_ns : planned.scheduled_ns,
-                             .sent_ns = now_ns};
+                             .sent_ns = now_ns,
+                             .user = planned.user,
+                             .turn = planned.turn};
     while (!idle_.empty()) {
       const std::uint32_t slot = idle_.back();
       idle_.pop_back();
@@ -177,7 +179,9 @@ class Sender {
     if (connection.may_try_again()) {
       PlannedRequest planned = connection.take_planned();
       const Outcome outcome = {.scheduled_ns = connection.outcome().scheduled_ns,
-                               .sent_ns = connection.outcome().sent_ns};
+                               .sent_ns = connection.outcome().sent_ns,
+                               .user = planned.user,
+                               .turn = planned.turn};
       close(slot);
       std::string request = completion_request(dialer_.target(), form_, planned);
       return dial(std::move(planned), std::move(request), outcome);

@@ -36,6 +36,9 @@ std::string completion_request(const Target& target, const CompletionForm& form,
                                  nlohmann::json(form.model).dump(),
                                  prompt_member(planned.prompt, form.prompts, form.ids),
                                  planned.output_tokens, form.temperature);
+  if (form.sends_sessions && !planned.session.empty()) {
+    body += fmt::format(R"(,"prompt_cache_key":{})", nlohmann::json(planned.session).dump());
+  }
   if (form.ignore_eos) body += R"(,"ignore_eos":true)";
   if (form.stream) body += R"(,"stream":true,"stream_options":{"include_usage":true})";
   return post_request(target, form.chat ? "/v1/chat/completions" : "/v1/completions", body + "}");

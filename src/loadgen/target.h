@@ -28,6 +28,7 @@ struct CompletionForm {
   PromptForm prompts = PromptForm::kWords;
   IdRange ids = {};
   std::string model = {};
+  bool sends_sessions = false;  // a planned session goes along as "prompt_cache_key"
 };
 
 // Whole requests, header and body, that leave the connection open.

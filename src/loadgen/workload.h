@@ -19,6 +19,8 @@ struct PlannedRequest {
   LoadPrompt prompt;
   std::uint32_t output_tokens = 1;
   std::uint32_t user = 0;  // of a conversation
+  std::uint32_t turn = 0;  // of the user, from 1; 0: not counted
+  std::string session = {};
 };
 
 class Workload {

@@ -214,6 +214,16 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
   finish_logits(std::span(out, rows.size() * head.weight.rows));
 }
 
+void Decoder::hidden(std::span<const std::uint32_t> rows, float* out) {
+  matmuls_.for_rows(rows.size(), [&](WorkRange range) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      ASSERT(rows[i] < batch_tokens_.size(), "hidden rows are rows of the batch");
+      kernels_.rms_norm(residual_.row(rows[i]), weights_->output_norm.data(), config_.norm_epsilon,
+                        config_.width, out + i * config_.width);
+    }
+  });
+}
+
 void Decoder::finish_logits(std::span<float> logits) {
   if (config_.logit_scale == 1 && config_.logit_cap == 0) return;
   constexpr std::size_t kTogether = 4096;

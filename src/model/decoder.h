@@ -59,6 +59,9 @@ class Decoder {
   // Computes the logits of any rows of the last forward(): [rows.size(), vocabulary]. Callers use
   // this for more rows than they have memory for at once.
   void logits(std::span<const std::uint32_t> rows, float* out);
+  // Copies the hidden states of any rows of the last forward(), after the last norm: what logits
+  // are computed from. [rows.size(), width]
+  void hidden(std::span<const std::uint32_t> rows, float* out);
   // For each row of the last forward(): 1 where a query, key or value was not finite
   // (kernels/ops.h, first_infinite). The logits of such rows, and of rows that see them, are not
   // numbers.

@@ -113,6 +113,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return false;
   task.scope->counts_lookup = false;  // counts the first lookup only, not those of resumes
+  task.scope->branch = open->sequence.branch();
   const std::uint64_t behind = task.length() - match.tokens;
   const auto tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.tokens_max));
@@ -135,7 +136,10 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   task.tokens_at_admission = task.tokens.size();
   task.times_passed = 0;
   task.look_again_step = 0;
-  if (task.preemptions == 0) task.tokens_cached = match.tokens;
+  if (task.preemptions == 0) {
+    task.tokens_cached = match.tokens;
+    task.prompt_tokens_seen = found.tokens;
+  }
   task.class_blocks = demand_.blocks_at_peak(task.length());
   start_running(task);
   launch_chunk(step, {.task = &task,
@@ -153,6 +157,7 @@ void Scheduler::skip_ahead(SequenceTask& task) {
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return;
   open->sequence.expect(task.tokens_max);
+  task.scope->branch = open->sequence.branch();
   task.sequence = std::move(open->sequence);
   task.tokens_launched = match.tokens;
 }
@@ -162,8 +167,12 @@ void Scheduler::launch_chunk(Step& step, const ScheduledChunk& chunk) {
   task.tokens_launched = chunk.first + chunk.tokens;
   task.last_launch = step.launch;
   if (chunk.first < task.prompt_tokens) {
-    task.prompt_tokens_computed +=
-        std::min<std::uint64_t>(chunk.tokens, task.prompt_tokens - chunk.first);
+    const std::uint64_t end = std::min(chunk.first + chunk.tokens, task.prompt_tokens);
+    task.prompt_tokens_computed += end - chunk.first;
+    // What the cache had, and what is computed again after a preemption, is no news to it.
+    const std::uint64_t fresh = std::max(chunk.first, task.prompt_tokens_seen);
+    if (fresh < end) task.prompt_tokens_written += end - fresh;
+    task.prompt_tokens_seen = std::max(task.prompt_tokens_seen, end);
   }
   tenants_.charge_tokens(task.tenant, chunk.tokens);
   if (chunk.samples) {

@@ -25,7 +25,7 @@ void Scheduler::append(SequenceTask& task, TokenId token) {
   ASSERT(task.samples_in_flight > 0, "a token was being chosen");
   --task.samples_in_flight;
   task.tokens.push_back(token);
-  tenants_.charge_output(task.tenant, 1);
+  tenants_.charge_minute(task.tenant, 1);
 }
 
 void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
@@ -34,7 +34,10 @@ void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
   follower.arrival = ++arrivals_;
   follower.scope->counts_lookup = false;  // the leader's lookup was counted
   follower.context_class = leader.context_class;
+  follower.scope->branch = leader.scope->branch;
   follower.tokens_cached = leader.tokens_cached;
+  follower.prompt_tokens_seen = leader.prompt_tokens_seen;
+  follower.prompt_tokens_written = leader.prompt_tokens_written;
   if (follower.deadline_ns != kNoDeadline) deadlines_.emplace(follower.deadline_ns, &follower);
   --leader.sequence_count;
   if (leader.state == TaskState::kPreempted) {  // the follower waits as well

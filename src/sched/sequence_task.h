@@ -81,6 +81,8 @@ struct SequenceTask {
   std::uint32_t preemptions = 0;
   std::uint64_t tokens_cached = 0;  // prompt tokens reused at the first admission
   std::uint64_t prompt_tokens_computed = 0;
+  std::uint64_t prompt_tokens_written = 0;  // computed for the first time, as far as the cache knew
+  std::uint64_t prompt_tokens_seen = 0;     // up to there they were in the cache or are computed
   kv::Explanation explanation;  // why no more prompt tokens were reused at the first admission
 
   // Returns how many tokens are known or being sampled.

@@ -77,7 +77,7 @@ void TenantTable::charge_tokens(TenantId id, std::uint64_t tokens) {
   tenant.clock += static_cast<double>(tokens) / tenant.limits.weight;
 }
 
-void TenantTable::charge_output(TenantId id, std::uint64_t tokens) {
+void TenantTable::charge_minute(TenantId id, std::uint64_t tokens) {
   (*this)[id].minute_tokens_left -= static_cast<double>(tokens);
 }
 

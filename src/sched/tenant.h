@@ -78,8 +78,9 @@ class TenantTable {
   void enter(TenantId id, std::uint64_t prompt_tokens);
   // Advances the tenant's clock by tokens computed for the tenant.
   void charge_tokens(TenantId id, std::uint64_t tokens);
-  // Counts sampled output tokens against the tokens per minute.
-  void charge_output(TenantId id, std::uint64_t tokens);
+  // Counts tokens that enter no queue against the tokens per minute: sampled ones, and prompts of
+  // requests that compute nothing.
+  void charge_minute(TenantId id, std::uint64_t tokens);
 
  private:
   void refill_minute(Tenant& tenant, std::int64_t now_ns) const;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/api/cache_explain.h"
+#include "server/api/embeddings.h"
 #include "server/api/request_memory.h"
 #include "server/api/retain.h"
 
@@ -86,6 +87,8 @@ void Completion::submit(std::uint32_t prompt) {
     asked.public_tokens = upto_tokens(*request_.public_upto, request_.prompts[prompt]);
   }
   if (request_.retain) asked.retain = retain_params(*request_.retain, request_.prompts[prompt]);
+  asked.first_turn_tokens = request_.prompts[prompt].first_turn_tokens;
+  asked.breakpoints = retain_params(breakpoints_of(request_.cache, asked.prompt.size()));
   const Result<engine::RequestId> id =
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
   if (!id.ok()) throw api_error(id.error());
@@ -138,6 +141,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   if (event.ending) {
     --submitted.choices_running;
     --choices_running_;
+    if (event.choice % request_.choices_per_prompt() == 0) note_record(submitted, *event.ending);
   }
   if (!choice.text.ended()) {
     const auto failed = event.ending ? failure(*event.ending) : std::nullopt;
@@ -151,13 +155,19 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
       model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
     }
   }
-  if (event.ending && event.choice % request_.choices_per_prompt() == 0) {
-    submitted.cached_tokens = event.ending->record.prompt_tokens_cached;
-    submitted.load = event.ending->record.load;
-    submitted.retain = event.ending->record.retain;
-    submitted.explanation = event.ending->record.explanation;
-  }
   if (choices_running_ == 0 && !finished_) finish(out);
+}
+
+void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
+  const engine::SequenceRecord& record = ending.record;
+  submitted.cached_tokens = record.prompt_tokens_cached;
+  submitted.written_tokens = record.prompt_tokens_written;
+  submitted.load = record.load;
+  submitted.retain = record.retain;
+  submitted.breakpoints = record.breakpoints;
+  submitted.explanation = record.explanation;
+  submitted.embedding = record.embedding;
+  submitted.blocks_demoted = record.blocks_demoted;
 }
 
 Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {
@@ -179,6 +189,8 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
     const Json opening = format_->opening(choice.state);
     if (!opening.is_null()) out += event_text(opening, std::exchange(more, Json::object()));
   }
+  // What is known of the cache at the end comes with the last chunk, or with the counts behind it.
+  if (choices_running_ == 0 && !has_last_chunk()) more.update(cache_members());
   out += event_text(format_->chunk(choice.state, piece), std::move(more));
   choice.state.opened = true;
   began_ = true;
@@ -201,6 +213,7 @@ ReplyFacts Completion::facts() const {
                       .usage = usage(),
                       .reasoning_tokens = choices_.front().text.reasoning_tokens(),
                       .total_s = seconds_between(begun_ns_, now_ns)};
+  facts.cache = finished_ ? cache_members() : request_.cache.diagnosis;
   if (first_token_ns_ != 0) facts.first_token_s = seconds_between(begun_ns_, first_token_ns_);
   return facts;
 }
@@ -257,12 +270,11 @@ void Completion::finish(std::string& out) {
     if (!std::exchange(began_, true)) request_.writer->begin(facts(), out);
     return request_.writer->end(facts(), choices_.front().whole, out);
   }
-  if (request_.output.include_usage || request_.retain || request_.engine.explain) {
+  if (has_last_chunk()) {
     Json last = envelope(format_->chunk_object());
     last["choices"] = Json::array();
     if (request_.output.include_usage) last["usage"] = usage().to_json(model_.tiers);
-    if (request_.retain) last["retain"] = retained();
-    if (request_.engine.explain) last["cache_explain"] = explained();
+    last.update(cache_members());
     out += sse(last);
   }
   out += "data: [DONE]\n\n";
@@ -310,18 +322,63 @@ Usage Completion::usage() const {
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     usage.add_prompt(request_.prompts[i], submitted_[i].cached_tokens);
     usage.add_loaded(submitted_[i].load);
+    const Submitted& submitted = submitted_[i];
+    const std::vector<Breakpoint> asked =
+        breakpoints_of(request_.cache, request_.prompts[i].tokens.size());
+    usage.add_written(submitted.written_tokens,
+                      written_shares(asked, submitted.breakpoints, submitted.cached_tokens));
   }
   for (const Choice& choice : choices_) usage.add_completion(choice.text.tokens());
   return usage;
 }
 
+// A stream ends with a chunk without choices. Clients that ask for none get none: many of them read
+// the first choice of every chunk.
+bool Completion::has_last_chunk() const {
+  return request_.output.include_usage || request_.retain || request_.engine.explain;
+}
+
+// The members of a reply that tell what happened in the cache.
+Json Completion::cache_members() const {
+  Json members = request_.cache.diagnosis;
+  if (!request_.prompts.front().normalised.empty()) members["prompt_normalised"] = normalised();
+  if (request_.retain) members["retain"] = retained();
+  if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
+  if (request_.engine.explain) members["cache_explain"] = explained();
+  return members;
+}
+
+// The lines as the model got them, and what that saved.
+Json Completion::normalised() const {
+  const Prompt& prompt = request_.prompts.front();
+  Json lines = Json::array();
+  for (const NormalisedText& line : prompt.normalised) {
+    lines.push_back(
+        {{"rule", rule_name(line.rule)}, {"message", line.message}, {"served", line.served}});
+  }
+  return {{"lines", std::move(lines)}, {"tokens_saved", usage().normalised_tokens()}};
+}
+
+// The option without which nothing is retained; empty: there is a budget.
+std::string Completion::budget_option() const {
+  const bool has_budget = model_.engine.retain_blocks_max() > 0;
+  return has_budget ? "" : option_name_("retain_budget", {});
+}
+
 // Returns one value for one prompt and an array for several.
 Json Completion::retained() const {
-  const bool has_budget = model_.engine.retain_blocks_max() > 0;
-  const std::string budget_option = has_budget ? "" : option_name_("retain_budget", {});
   Json all = Json::array();
   for (const Submitted& submitted : submitted_) {
-    all.push_back(retain_json(*request_.retain, submitted.retain, budget_option));
+    all.push_back(retain_json(*request_.retain, submitted.retain, budget_option()));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
+Json Completion::breakpoints_kept() const {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    all.push_back(cache_retention_json(request_.cache, request_.prompts[i].tokens.size(),
+                                       submitted_[i].breakpoints, budget_option()));
   }
   return all.size() == 1 ? all.front() : all;
 }
@@ -376,9 +433,34 @@ LogEntry Completion::log_entry(bool with_prompts) const {
   return entry;
 }
 
+HttpReply Completion::embeddings() const {
+  std::vector<std::span<const float>> vectors;
+  for (const Submitted& submitted : submitted_) vectors.emplace_back(submitted.embedding);
+  return {.body = embeddings_json(vectors, request_, model_.name(), usage())};
+}
+
+// What of the prompt is in memory after a prefetch or a demotion, and what came or goes.
+HttpReply Completion::cache_action() const {
+  const Submitted& submitted = submitted_.front();
+  Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},
+                {"cached_tokens", submitted.cached_tokens}};
+  if (request_.engine.action == engine::CacheAction::kDemote) {
+    reply["blocks_demoted"] = submitted.blocks_demoted;
+    return json_reply(reply);
+  }
+  Json by_tier = Json::object();
+  for (std::size_t i = 0; i < model_.tiers.size(); ++i) {
+    by_tier[model_.tiers[i]] = submitted.load.tokens[i];
+  }
+  reply["loaded_tokens_by_tier"] = std::move(by_tier);
+  return json_reply(reply);
+}
+
 HttpReply Completion::reply() const {
   ASSERT(finished_ && !error_, "only a finished completion has a reply");
   if (request_.engine.explain_only) return json_reply(explained());
+  if (request_.engine.action != engine::CacheAction::kNone) return cache_action();
+  if (request_.embedding) return embeddings();
   if (request_.writer) return {.body = request_.writer->whole(facts(), choices_.front().whole)};
   Json whole = envelope(format_->object());
   Json choices = Json::array();
@@ -388,8 +470,7 @@ HttpReply Completion::reply() const {
   }
   whole["choices"] = std::move(choices);
   whole["usage"] = usage().to_json(model_.tiers);
-  if (request_.retain) whole["retain"] = retained();
-  if (request_.engine.explain) whole["cache_explain"] = explained();
+  whole.update(cache_members());
   whole.update(format_->extras(choices_.front().state));
   return json_reply(whole);
 }

@@ -41,6 +41,8 @@ class Completion {
   // engine refuses a prompt; no sequence runs then.
   void start(std::function<void()> wake);
 
+  // The reply's id.
+  const std::string& id() const { return id_; }
   bool streams() const { return request_.output.stream; }
   // The Content-Type of the stream.
   std::string_view stream_type() const;
@@ -81,8 +83,12 @@ class Completion {
     std::uint64_t seed = 0;
     std::uint64_t cached_tokens = 0;
     engine::LoadRecord load;
+    std::uint64_t written_tokens = 0;
     std::optional<engine::RetainOutcome> retain;
+    std::vector<engine::RetainOutcome> breakpoints;
     std::optional<kv::Explanation> explanation;
+    std::vector<float> embedding;
+    std::uint64_t blocks_demoted = 0;
     std::uint32_t choices_open = 0;     // choices that no stop string has ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
     std::vector<engine::TokenScore> scores;
@@ -90,6 +96,7 @@ class Completion {
 
   void submit(std::uint32_t prompt);
   void handle(const ReplyEvent& event, std::string& out);
+  static void note_record(Submitted& submitted, const FinishInfo& ending);
   Piece next_piece(Choice& choice, const ReplyEvent& event) const;
   void send(Choice& choice, Piece piece, std::string& out);
   void keep(Choice& choice, Piece piece, std::string& out);
@@ -100,7 +107,14 @@ class Completion {
   void finish(std::string& out);
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
+  bool has_last_chunk() const;
+  Json cache_members() const;
+  std::string budget_option() const;
   Json retained() const;
+  Json breakpoints_kept() const;
+  HttpReply embeddings() const;
+  HttpReply cache_action() const;
+  Json normalised() const;
   Json explained() const;
   Submitted& submitted_of(const Choice& choice) {
     return submitted_[choice.state.index / request_.choices_per_prompt()];

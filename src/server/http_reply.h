@@ -23,6 +23,7 @@ struct HttpRequest {
   std::optional<std::string> host = {};  // the Host header, or the authority of an absolute URL
   std::string origin = {};               // the Origin header of a browser's request
   std::string id = {};                   // X-Request-Id, the client's or a fresh one
+  std::string session = {};              // X-Session-Id
   Caller caller = {};
   bool may_take_long = true;  // the request is parsed on a text worker
 };

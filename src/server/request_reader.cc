@@ -230,6 +230,7 @@ void RequestReader::read_head() {
     request_.host = std::string(message[http::field::host]);
   }
   request_.origin = std::string(message[http::field::origin]);
+  request_.session = std::string(message["X-Session-Id"]);
   if (expectations_of(message).others) {
     return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }

@@ -22,7 +22,9 @@
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
+#include "server/cache_routes.h"
 #include "server/cache_tree.h"
+#include "server/completion_route.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
@@ -53,19 +55,6 @@ bool is_json_type(std::string_view type) {
   });
   const std::string_view rest = type.substr(kJson.size());
   return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
-}
-
-// On a connection's thread bodies are small and at most one per thread is parsed: they are not
-// counted, so that small requests are read however much memory others hold.
-ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
-  return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr, &state.stops());
-}
-
-Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
-  if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
-  Json body = parse_json(request.body, &memory);
-  if (const auto name = Fields(body).text("model")) check_model_name(*name, model);
-  return body;
 }
 
 // Returns the path after the endpoint's own part; names may hold slashes, plain or as %2F.
@@ -122,16 +111,6 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
-// The request's memory is counted before its choices are made.
-Routed complete(CompletionRequest asked, const HttpRequest& request, const ServerState& state) {
-  bind_to_caller(asked, request.caller);
-  asked.memory = ByteBudget::Hold(state.request_memory());
-  if (!asked.memory.resize(asked.memory_bytes)) {
-    throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
-  }
-  return std::make_unique<Completion>(state.model(), std::move(asked), state.option_name());
-}
-
 // Reading functions return when the memory of reading is given back: complete() counts what stays.
 CompletionRequest read_chat(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
@@ -163,6 +142,15 @@ Routed chat_completions(const HttpRequest& request, const ServerState& state) {
 
 Routed completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_text(request, state), request, state);
+}
+
+Routed embeddings(const HttpRequest& request, const ServerState& state) {
+  const auto read = [&] {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    return read_embedding_request(read_body(request, model, memory), model, memory);
+  };
+  return complete(read(), request, state);
 }
 
 // Another API's request, whose translator makes a chat of it, and whose reply `writer` writes.
@@ -326,6 +314,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/tenants", tenants, true, Access::kAdmin},
     {"POST", "/v1/chat/completions", chat_completions, false, Access::kKey},
     {"POST", "/v1/completions", completions, false, Access::kKey},
+    {"POST", "/v1/embeddings", embeddings, false, Access::kKey},
     {"POST", "/v1/responses", create_response, false, Access::kKey},
     {"POST", "/v1/messages", create_message, false, Access::kKey},
     {"POST", "/v1/messages/count_tokens", answer_json<count_message_tokens>, false, Access::kKey},
@@ -340,6 +329,9 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
     {"GET", "/cache/curve", curve, false, Access::kAdmin},
     {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"POST", "/cache/prefetch", prefetch, false, Access::kKey},
+    {"POST", "/cache/demote", demote, false, Access::kKey},
+    {"POST", "/cache/session/close", close_session, false, Access::kKey},
     {"GET", "/cache/tree", cache_tree, false, Access::kAdmin},
     {"DELETE", kTenantPath, tenant_in_tiers, false, Access::kAdmin},
     {"POST", "/reset_prefix_cache", reset_cache, false, Access::kKey},

@@ -10,6 +10,7 @@
 
 #include "chat/served_form.h"
 #include "engine/engine.h"
+#include "server/api/prompt_normalising.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
 #include "structured/mask_vocabulary.h"
@@ -38,6 +39,7 @@ struct ServedModel {
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
   // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
   std::optional<chat::ServedForm> form = {};
+  NormaliseRules normalise = {};  // text that clients change with every request
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }

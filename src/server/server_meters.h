@@ -25,12 +25,16 @@ class ServerMeters {
       add(sources_[i].tokens, usage.by_source()[i].tokens);
       add(sources_[i].cached, usage.by_source()[i].cached);
     }
+    add(normalised_tokens_, usage.normalised_tokens());
   }
 
   void count_connection() { add(connections_, 1); }
   void count_disconnection() { connections_.fetch_sub(1, std::memory_order_release); }
   std::uint64_t connections() const { return connections_.load(std::memory_order_relaxed); }
 
+  std::uint64_t normalised_tokens() const {
+    return normalised_tokens_.load(std::memory_order_relaxed);
+  }
   std::uint64_t replies(std::size_t endpoint, std::size_t status_class) const {
     return replies_[endpoint][status_class].load(std::memory_order_relaxed);
   }
@@ -55,6 +59,7 @@ class ServerMeters {
   std::array<std::array<Count, kStatusClasses>, kEndpointsMax + 1> replies_{};
   std::array<Shares, text::kSourceCount> sources_{};
   Count connections_{0};
+  Count normalised_tokens_{0};
 };
 
 }  // namespace pagoda::server

@@ -13,6 +13,7 @@
 #include "server/cache_map.h"
 #include "server/cache_tree.h"
 #include "server/option_name.h"
+#include "server/request_fingerprints.h"
 #include "server/request_log.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
@@ -54,6 +55,8 @@ class ServerState {
   ByteBudget& body_memory() const { return body_memory_; }
   ByteBudget& request_memory() const { return request_memory_; }
 
+  RequestFingerprints& fingerprints() const { return fingerprints_; }
+
   const AccessRules& access() const { return access_; }
   const OptionName& option_name() const { return option_name_; }
 
@@ -87,6 +90,7 @@ class ServerState {
   std::shared_ptr<const KeyRing> keys_;  // guarded by keys_mutex_
   mutable ServerMeters meters_;
   mutable RequestLog log_;
+  mutable RequestFingerprints fingerprints_;
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
   mutable CacheTreeReader cache_tree_reader_{workers_};

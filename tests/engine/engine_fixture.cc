@@ -37,8 +37,9 @@ EngineFixture::EngineFixture(const model::Config& config, const model::Weights& 
 }
 
 std::shared_ptr<TestSink> EngineFixture::submit(const Request& request) {
-  const Status checked =
-      check_request(request, backend_->core_options().limits, tenants_[request.tenant].limits);
+  RequestLimits limits = backend_->core_options().limits;
+  limits.hidden_width = backend_->runner().hidden_width();
+  const Status checked = check_request(request, limits, tenants_[request.tenant].limits);
   ASSERT(checked.ok(), "the request is in order");
   auto heard = std::make_shared<TestSink>(request.sampling.n);
   core_->submit(RequestId(++requests_), request, heard);

@@ -333,5 +333,21 @@ TEST_F(EngineThread, AReaderThatIsWaitedForCostsNoCpuAndItsTimeRunsOut) {
   EXPECT_EQ(slow->tokens(), 10u);
 }
 
+TEST_F(EngineThread, ASessionThatNobodyUsesEndsThoughNobodyAsksForAnything) {
+  kv::Cache cache({.blocks = 4096, .sessions = true, .session_timeout_ns = 100'000'000});
+  Engine engine(options_, cache, runner_, clock_);
+  Request asked = request(40);
+  asked.session = "agent";
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine.submit(asked, waiter).ok());
+  EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+  const auto sessions = [&] { return engine.snapshot().sessions; };
+  for (int i = 0; i < 1000 && sessions() != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(sessions(), 0u);
+  EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));
+}
+
 }  // namespace
 }  // namespace pagoda::engine

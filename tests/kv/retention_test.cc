@@ -83,6 +83,27 @@ TEST(Retention, IsRefusedBeyondTheBudgetOfATenantAndThatOfAllWithTheReason) {
             "nothing is retained: the budget is 0");
 }
 
+TEST(Retention, IsClippedToTheBudgetWhereTheRequestAllowsIt) {
+  CacheFixture fixture(retaining(24, 3));
+  RetainTerms terms = {.tokens = 20, .until_ns = kSecond, .priority = 1};
+  EXPECT_FALSE(serve_and_retain(fixture, fixture.everyone(), counting(1, 20), terms).ok());
+  terms.may_clip = true;
+  const auto clipped = serve_and_retain(fixture, fixture.everyone(), counting(1, 20), terms);
+  ASSERT_TRUE(clipped.ok());
+  EXPECT_EQ(clipped.value().tokens, 12u) << "three of five blocks";
+  EXPECT_EQ(clipped.value().limit, "5 blocks more, but the tenant keeps 0 of at most 3");
+  EXPECT_EQ(fixture.cache().retention().blocks(), 3u);
+  for (std::uint32_t i = 0; i < 10; ++i) fixture.serve(counting(1000 + 100 * i, 20));
+  EXPECT_EQ(fixture.matched(counting(1, 21)), 12u) << "the beginning is what stays";
+
+  // Where nothing is left of the budget, nothing is granted; what is kept already costs nothing.
+  const auto none = serve_and_retain(fixture, fixture.everyone(), counting(500, 8), terms);
+  EXPECT_EQ(none.error().message, "2 blocks more, but the tenant keeps 3 of at most 3");
+  const auto again = serve_and_retain(fixture, fixture.everyone(), counting(1, 12), terms);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value().limit, "");
+}
+
 TEST(Retention, NeverHindersARequest) {
   CacheFixture fixture(retaining(8, 8));
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -178,6 +199,42 @@ TEST(Quota, IsNoLimitWhileThereIsRoom) {
   CacheFixture fixture(options);
   fixture.serve(fixture.tenant("a"), counting(1, 40));
   EXPECT_EQ(fixture.matched(fixture.tenant("a"), counting(1, 41)), 40u);
+}
+
+// An account that marks short prompts takes no grant that another needs, and what is kept for
+// longer already needs none.
+TEST(Retention, AnAccountHasAsManyGrantsAsAreLeftForAll) {
+  CacheOptions options = retaining(8192, 4000);
+  Cache cache(options);  // the fixture would check it after every call
+  const auto retain = [&](std::string_view salt, std::uint32_t number, std::int64_t until_ns) {
+    const CacheScope scope = cache.scope("model", salt).value();
+    const Tokens prompt = counting(10 * number, 4);
+    auto opened = cache.open(scope, cache.match(scope, prompt), prompt);
+    Sequence& sequence = std::get<Opened>(opened).sequence;
+    for (const Copy& copy : std::get<Opened>(opened).copies) cache.copied(copy);
+    const auto known = static_cast<std::ptrdiff_t>(sequence.tokens_computed());
+    auto reserved = cache.reserve(sequence, prompt.size());
+    for (const Copy& copy : std::get<std::vector<Copy>>(reserved)) cache.copied(copy);
+    cache.commit(sequence, Tokens(prompt.begin() + known, prompt.end()));
+    return cache.retain(sequence, {.tokens = 4, .until_ns = until_ns, .may_clip = true});
+  };
+  constexpr std::uint32_t kAlone = RetentionTable::kGrantsMax / 2;
+  for (std::uint32_t i = 0; i < kAlone; ++i) {
+    ASSERT_TRUE(retain("greedy", i, 100 * kSecond).ok()) << i;
+  }
+  const auto one_more = retain("greedy", kAlone, 100 * kSecond);
+  ASSERT_FALSE(one_more.ok());
+  EXPECT_EQ(one_more.error().code, ErrorCode::kExhausted);
+  const auto shorter = retain("greedy", 0, kSecond);
+  ASSERT_TRUE(shorter.ok()) << shorter.error().message;
+  EXPECT_EQ(shorter.value().tokens, 4u);
+  EXPECT_EQ(shorter.value().blocks_charged, 0u);
+  for (std::uint32_t i = 0; i < kAlone / 2; ++i) {
+    ASSERT_TRUE(retain("modest", i, 100 * kSecond).ok()) << i;
+  }
+  EXPECT_FALSE(retain("modest", kAlone, 100 * kSecond).ok());
+  EXPECT_TRUE(retain("third", 0, 100 * kSecond).ok());
+  cache.check();
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(Tenant, AnswersMayOverdrawTheMinuteAndPayItBack) {
   TenantTable table;
   const TenantId id = table.add("acme", {.tokens_per_minute = 60});
   table.enter(id, 60);
-  table.charge_output(id, 30);
+  table.charge_minute(id, 30);
   EXPECT_FALSE(table.admit(id, 1, 30 * kSecond).ok());  // the balance is back at 0
   EXPECT_TRUE(table.admit(id, 1, 31 * kSecond).ok());
 }

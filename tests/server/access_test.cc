@@ -331,6 +331,17 @@ struct HostCase {
   bool named;  // with the names ours.example and gpu1
 };
 
+TEST(Origin, PagesMaySendTheHeadersThatRequestsAreReadFor) {
+  const HeaderList headers = preflight_reply().headers;
+  const auto allowed = std::find_if(headers.begin(), headers.end(), [](const auto& one) {
+    return one.first == "Access-Control-Allow-Headers";
+  });
+  ASSERT_NE(allowed, headers.end());
+  for (const char* const name : {"Authorization", "X-Api-Key", "X-Request-Id", "X-Session-Id"}) {
+    EXPECT_THAT(allowed->second, HasSubstr(name));
+  }
+}
+
 TEST(Host, WithoutKeysIsAnAddressLocalhostOrAGivenName) {
   const AccessRules none;
   const AccessRules named = {.own_names = {"ours.example", "gpu1"}};

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"presence_penalty", "3", "presence_penalty"},
         Wrong{"frequency_penalty", "-3", "frequency_penalty"}, Wrong{"n", "0", "n"},
         Wrong{"n", "9", "n"}, Wrong{"n", "true", "n"}, Wrong{"seed", "1.5", "seed"},
-        Wrong{"seed", "18446744073709551615", "seed"}, Wrong{"max_tokens", "0", "max_tokens"},
+        Wrong{"seed", "18446744073709551615", "seed"}, Wrong{"max_tokens", "-1", "max_tokens"},
         Wrong{"max_tokens", "99999", "max_tokens"}, Wrong{"min_tokens", "3", "min_tokens"},
         Wrong{"stop", "1", "stop"}, Wrong{"stop", "[\"a\",1]", "stop[1]"},
         Wrong{"stop", "[\"\"]", "stop"}, Wrong{"stop_token_ids", "[-1]", "stop_token_ids[0]"},

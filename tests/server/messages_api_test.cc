@@ -43,7 +43,9 @@ TEST(MessagesRequest, BecomesAChat) {
   const Json chat = Json::parse(R"({
     "top_k": 3, "stream": true,
     "messages": [
-      {"role": "system", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]},
+      {"role": "system", "content": [
+        {"type": "text", "text": "A", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "B"}]},
       {"role": "user",
        "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "there"}]},
       {"role": "assistant", "content": "I ask.", "reasoning_content": "hm", "tool_calls": [
@@ -87,7 +89,13 @@ TEST(MessagesRequest, AnAnswerGoesOnFromTheAssistantsLastWords) {
 
 constexpr BadBody kBadMessages[] = {
     {R"({"max_tokens": null})", "max_tokens"},
-    {R"({"max_tokens": 0})", "max_tokens"},
+    {R"({"max_tokens": -1})", "max_tokens"},
+    {R"({"cache_control": {"ttl": "5m"}})", "cache_control.type"},
+    {R"({"cache_control": {"type": "ephemeral", "ttl": 5}})", "cache_control.ttl"},
+    {R"({"system": [{"type": "text", "text": "a", "cache_control": {"type": "forever"}}]})",
+     "system[0].cache_control.type"},
+    {R"({"tools": [{"name": "f", "input_schema": {}, "cache_control": 7}]})",
+     "tools[0].cache_control"},
     {R"({"max_tokens": "8"})", "max_tokens"},
     {R"({"messages": null})", "messages"},
     {R"({"messages": {}})", "messages"},

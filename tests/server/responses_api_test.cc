@@ -44,7 +44,7 @@ TEST(ResponsesRequest, BecomesAChat) {
       {"type": "function_call", "call_id": "c3", "name": "f", "arguments": "{}"},
       {"type": "function_call_output", "call_id": "c3", "output": []}]})");
   const Json chat = Json::parse(R"({
-    "stream": true,
+    "prompt_cache_key": "k", "stream": true,
     "messages": [
       {"role": "system", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]},
       {"role": "user", "content": "hi"},
@@ -126,7 +126,7 @@ constexpr BadBody kBadResponses[] = {
     {R"({"text": {"format": {}}})", "text.format.type"},
     {R"({"text": {"format": {"type": "json_schema", "name": "n"}}})", "text.format.schema"},
     {R"({"text": {"format": {"type": "yaml"}}})", "text.format.type"},
-    {R"({"max_output_tokens": 0})", "max_output_tokens"},
+    {R"({"max_output_tokens": -1})", "max_output_tokens"},
     {R"({"temperature": -1})", "temperature"},
     {R"({"stream": 7})", "stream"},
 };

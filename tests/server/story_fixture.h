@@ -53,6 +53,7 @@ class StoryFixture {
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;
     sizes.retain_share = 0.25;
+    sizes.sessions = true;
     sizes.live_curve = live_curve;
     sizes.scheduler.sequences_max = 8;
     sizes.scheduler.batched_tokens_max = 64;
@@ -84,6 +85,8 @@ class StoryFixture {
     state_.open(*served_);
   }
 
+  // Call this before the first request.
+  void set_normalise(const NormaliseRules& rules) { served_->normalise = rules; }
   ServerState& state() { return state_; }
   const ServedModel& served() const { return *served_; }
   const text::Tokenizer& tokenizer() const { return model_->tokenizer(); }

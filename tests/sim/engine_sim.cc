@@ -28,7 +28,11 @@ class Witness final : public engine::ReplySink {
           const ToyModel& model)
       : request_(request), number_(number), answers_(request.sampling.n) {
     for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
-      truth_.push_back(model.generate_single(request.prompt, i, tokens_max));
+      if (request.action == engine::CacheAction::kNone) {
+        truth_.push_back(model.generate_single(request.prompt, i, tokens_max));
+      } else {
+        truth_.emplace_back();  // nothing is computed
+      }
     }
   }
 

@@ -166,6 +166,24 @@ engine::Request draw_request(Dice& dice, const SimSetup& setup,
   return request;
 }
 
+// Requests of a few sessions, and some that only move what the cache has. They have dice of their
+// own: everything else stays as it is without them.
+void draw_sessions(std::uint64_t seed, SimSetup& setup) {
+  Dice dice(seed + 1'000'003);
+  if (dice.one_in(3)) return;
+  setup.cache.sessions = true;
+  setup.cache.session_timeout_ns = static_cast<std::int64_t>(dice.between(0, 30000));
+  for (PlannedRequest& drawn : setup.requests) {
+    engine::Request& request = drawn.request;
+    if (!dice.one_in(3)) request.session = dice.one_in(2) ? "main" : "other";
+    request.first_turn_tokens = dice.between(0, request.prompt.size());
+    if (!dice.one_in(8)) continue;
+    request.action = dice.one_in(2) ? engine::CacheAction::kPrefetch : engine::CacheAction::kDemote;
+    request.sampling = {};
+    request.retain.reset();
+  }
+}
+
 }  // namespace
 
 SimSetup draw_setup(std::uint64_t seed) {
@@ -196,6 +214,7 @@ SimSetup draw_setup(std::uint64_t seed) {
         dice.one_in(6) ? now + static_cast<std::int64_t>(dice.between(1, 20000)) : 0;
     setup.requests.push_back({now, cancel, draw_request(dice, setup, texts)});
   }
+  draw_sessions(seed, setup);
   return setup;
 }
 

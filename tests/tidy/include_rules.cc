@@ -38,7 +38,7 @@ const std::vector<Arrows>& arrow_table() {
       {"server/",
        {"base/", "chat/", "text/", "structured/", "engine/engine.h", "engine/request.h",
         "engine/reply.h", "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h",
-        "kv/ids.h", "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h"}},
+        "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h"}},
       {"net/", {"base/"}},
       {"terminal/", {"base/"}},
       {"app/",

@@ -29,6 +29,8 @@ struct BackendOptions {
   bool live_curve = false;  // measures what other cache sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
   double retain_share = 0;             // that one tenant's requests may retain
+  bool sessions = false;               // requests may name sessions
+  double session_timeout_s = 0;        // after which an unused session ends; 0: never
   double quota_share = 0;              // beyond which a tenant loses blocks first
   double quota_share_public = 0;       // beyond which public blocks are lost first
   kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: no events are recorded

@@ -49,6 +49,8 @@ void CpuRunner::launch(const Launch& launch) {
   forward(launch);
   samples_.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   scores_.assign(launch.scores.size(), TokenScore{});
+  hidden_.resize(launch.hidden_rows.size() * decoder_.config().width);
+  if (!hidden_.empty()) decoder_.hidden(launch.hidden_rows, hidden_.data());
   list_logit_rows(launch, logit_rows_);
   const std::size_t group = logits_.size() / decoder_.config().vocabulary;
   for (std::size_t begin = 0; begin < logit_rows_.size(); begin += group) {
@@ -102,6 +104,6 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
   });
 }
 
-Collected CpuRunner::collect() { return {samples_, scores_, nullptr, nonfinite_}; }
+Collected CpuRunner::collect() { return {samples_, scores_, nullptr, nonfinite_, hidden_}; }
 
 }  // namespace pagoda::engine

@@ -17,6 +17,7 @@ class CpuRunner final : public Runner {
   // All arguments must outlive the runner; the pool is the decoder's.
   CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool);
 
+  std::uint32_t hidden_width() const override { return decoder_.config().width; }
   void launch(const Launch& launch) override;
   Collected collect() override;
 
@@ -39,6 +40,7 @@ class CpuRunner final : public Runner {
   std::vector<Result<SampledToken>> samples_;
   std::vector<TokenScore> scores_;
   std::vector<std::uint8_t> nonfinite_;
+  std::vector<float> hidden_;
 };
 
 }  // namespace pagoda::engine

@@ -34,6 +34,8 @@ kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t bloc
           .quota_blocks_private = blocks_of(options.quota_share),
           .quota_blocks_public = blocks_of(options.quota_share_public),
           .retain_blocks_max = blocks_of(options.retain_share),
+          .sessions = options.sessions,
+          .session_timeout_ns = static_cast<std::int64_t>(options.session_timeout_s * 1e9),
           .eviction_records_max = eviction_records_for(blocks),
           .hash_blocks = options.hash_blocks,
           .live_curve = options.live_curve,

@@ -11,7 +11,8 @@
 //      \-> Rested: stores had no more than the pool has
 //
 // Pages come from the front while the task waits. Once the task computes by itself, they come from
-// the back: block after block until the two meet.
+// the back: block after block until the two meet. A **prefetch** loads for a task that never
+// computes, in places that the loads of requests leave.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ struct Load {
   std::uint64_t end = 0;          // blocks from here on do not come, or are of no use
   std::uint64_t committed = 0;    // blocks that every request finds
   std::vector<LoadBlock> blocks;  // [block - first], some beyond `end`
+  bool is_prefetch = false;       // its task never computes: the load ends when its reads have
   bool from_back = false;         // true: its task computes
   bool was_refused = false;       // there was no room: its task waits for it no more
   bool has_turn = false;          // its task could start, and leaves the load its room

@@ -29,6 +29,13 @@ void Loader::consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint3
   loads_.push_back(std::move(load));
 }
 
+void Loader::prefetch(sched::SequenceTask& task, std::int64_t now_ns) {
+  consider(task, now_ns);
+  if (const auto load = load_of_.find(&task); load != load_of_.end()) {
+    load->second->is_prefetch = true;
+  }
+}
+
 void Loader::drop_space() {
   space_.reset();
   expects_space_ = false;
@@ -162,6 +169,7 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   scope.counts_lookup = asks;
   if (std::get_if<kv::OutOfBlocks>(&opened) != nullptr) return refuse(load);
   kv::Sequence& sequence = std::get<kv::Opened>(opened).sequence;
+  scope.branch = sequence.branch();
   if (!cache_.reserve_visible(sequence, load.end * block_tokens())) return refuse(load);
   load.blocks.assign(load.end - load.first, {});
   load.sequence = std::move(sequence);

@@ -33,8 +33,12 @@ class Loader {
 
   // The task waits in the queue: its pages are looked for.
   void consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost = 0);
+  // The task only fetches: its pages come, however long they take, and it never runs.
+  void prefetch(sched::SequenceTask& task, std::int64_t now_ns);
   // The task runs: its load ends, or goes on from the back.
   void started(sched::SequenceTask& task, std::int64_t now_ns);
+  // Has all come that comes for a prefetch, or is there no room for it?
+  bool is_settled(const sched::SequenceTask& task, std::int64_t now_ns) const;
   // The task has ended: returns what was loaded for it.
   LoadRecord ended(const sched::SequenceTask& task);
 
@@ -102,7 +106,9 @@ class Loader {
   std::uint32_t groups() const { return cache_.tree().groups(); }
 
   // Reading (loader_reads.cc)
+  void poll(Load& load, std::uint32_t& active, std::int64_t now_ns);
   void advance(Load& load, std::int64_t now_ns);
+  bool may_read(const Load& load) const;
   void read_on(Load& load, std::int64_t now_ns);
   std::optional<std::uint64_t> next_block(Load& load) const;
   void read_block(Load& load, std::uint64_t block, std::int64_t now_ns);
@@ -115,6 +121,7 @@ class Loader {
   void decide(Load& load, std::int64_t now_ns);
   bool worth_waiting(const Load& load, std::int64_t now_ns) const;
   bool worth_a_turn(const Load& load, std::int64_t now_ns) const;
+  bool ends_first(const Load& load, std::int64_t now_ns) const;
   LoadEstimate estimate(const Load& load, std::int64_t now_ns) const;
   void abandon(Load& load);
   bool make_way(std::int64_t now_ns);
@@ -145,6 +152,7 @@ class Loader {
   std::unordered_map<const sched::SequenceTask*, Load*> load_of_;
   std::unordered_map<const sched::SequenceTask*, LoadRecord> records_;  // of ended loads
   PageReads reads_;
+  std::uint64_t pages_prefetched_ = 0;  // pages that are on their way for prefetches
   std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
   RateMeter model_rate_;                                // tokens of prompts
 };

@@ -9,26 +9,31 @@
 
 namespace pagoda::engine {
 
+// Prefetches come last: they have the places that requests leave.
 void Loader::poll(std::int64_t now_ns) {
   has_changed_ = make_way(now_ns);
   std::uint32_t active = 0;
-  for (const auto& each : loads_) {
-    Load& load = *each;
-    if (load.task == nullptr) continue;
-    const sched::SequenceTask& task = *load.task;
-    const auto state = [&] {
-      return std::tuple(load.task, load.stage, task.awaits_load, task.load_wants_room);
-    };
-    const auto before = state();
-    const bool has_place = active < options_.loads_max || load.task->load_has_room;
-    if (!can_begin(load) || (has_place && may_begin(load))) {
-      ++active;
-      advance(load, now_ns);
+  for (const bool is_prefetch : {false, true}) {
+    for (const auto& load : loads_) {
+      if (load->task != nullptr && load->is_prefetch == is_prefetch) poll(*load, active, now_ns);
     }
-    if (load.task != nullptr) decide(load, now_ns);
-    has_changed_ = has_changed_ || state() != before;
   }
   forget_ended();
+}
+
+void Loader::poll(Load& load, std::uint32_t& active, std::int64_t now_ns) {
+  const sched::SequenceTask& task = *load.task;
+  const auto state = [&] {
+    return std::tuple(load.task, load.stage, task.awaits_load, task.load_wants_room);
+  };
+  const auto before = state();
+  const bool has_place = active < options_.loads_max || load.task->load_has_room;
+  if (!can_begin(load) || (has_place && may_begin(load))) {
+    ++active;
+    advance(load, now_ns);
+  }
+  if (load.task != nullptr) decide(load, now_ns);
+  has_changed_ = has_changed_ || state() != before;
 }
 
 void Loader::advance(Load& load, std::int64_t now_ns) {
@@ -38,11 +43,17 @@ void Loader::advance(Load& load, std::int64_t now_ns) {
 }
 
 void Loader::read_on(Load& load, std::int64_t now_ns) {
-  while (!reads_.is_full()) {
+  while (may_read(load)) {
     const std::optional<std::uint64_t> block = next_block(load);
     if (!block) break;
     read_block(load, *block, now_ns);
   }
+}
+
+// Prefetches leave half of the reads to requests.
+bool Loader::may_read(const Load& load) const {
+  if (reads_.is_full()) return false;
+  return !load.is_prefetch || 2 * pages_prefetched_ < options_.reads_running_max;
 }
 
 // Blocks come from the front in order, or from the back down to where the task computes.
@@ -67,6 +78,7 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
     if (!load.sequence->holds(group, block)) continue;
     ++state.pages_running;
     ++load.pages_running;
+    pages_prefetched_ += load.is_prefetch ? 1 : 0;
     reads_.begin({&load, block, load.search->store_of(block, group)},
                  {.key = key_of(load, block, group),
                   .owner = owner_of(load, block),
@@ -96,6 +108,7 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   LoadBlock& block = load.at(read->block);
   const bool came = report.fault == kv::StoreFault::kNone;
   --load.pages_running;
+  pages_prefetched_ -= load.is_prefetch ? 1 : 0;
   --block.pages_running;
   block.failed = block.failed || !came;
   block.cancelled = block.cancelled || report.fault == kv::StoreFault::kCancelled;
@@ -192,18 +205,23 @@ LoadEstimate Loader::estimate(const Load& load, std::int64_t now_ns) const {
   return estimate;
 }
 
+bool Loader::ends_first(const Load& load, std::int64_t now_ns) const {
+  return load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
+}
+
 bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   if (load.was_refused) return false;
+  if (load.is_prefetch) return true;  // nobody computes instead
   switch (load.stage) {
     case LoadStage::kNew: {
       if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
       const Load* const other = load.hashes.empty() ? nullptr : bringing_the_same(load);
-      return other != nullptr && other->task->awaits_load;
+      if (other == nullptr) return false;
+      return other->is_prefetch ? ends_first(*other, now_ns) : other->task->awaits_load;
     }
     case LoadStage::kLookup:
     case LoadStage::kReading:
-      return !load.from_back &&
-             load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
+      return !load.from_back && ends_first(load, now_ns);
     case LoadStage::kHeld:
     case LoadStage::kRested:
       return false;
@@ -214,7 +232,7 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
 // Stores have more than there was room for: decides whether the task leaves the load its own room.
 bool Loader::worth_a_turn(const Load& load, std::int64_t now_ns) const {
   return load.stage == LoadStage::kNew && load.was_refused && load.end > load.first &&
-         load_or_recompute(options_.load, estimate(load, now_ns)).choice == LoadChoice::kWait;
+         !load.is_prefetch && ends_first(load, now_ns);
 }
 
 void Loader::decide(Load& load, std::int64_t now_ns) {
@@ -283,6 +301,14 @@ LoadRecord Loader::ended(const sched::SequenceTask& task) {
   return ended;
 }
 
+bool Loader::is_settled(const sched::SequenceTask& task, std::int64_t now_ns) const {
+  const auto found = load_of_.find(&task);
+  if (found == load_of_.end()) return true;
+  const Load& load = *found->second;
+  if (!space_) return now_ns - load.arrived_ns >= options_.space_wait_ns;
+  return load.stage == LoadStage::kHeld || load.stage == LoadStage::kRested || load.was_refused;
+}
+
 // The load's pages stay until no store writes to them.
 void Loader::abandon(Load& load) {
   sched::SequenceTask& task = *load.task;
@@ -298,27 +324,33 @@ void Loader::abandon(Load& load) {
 }
 
 // Running tasks, and those that wait for room, come first: while they are short of room the
-// youngest load gives its blocks back. True: one did.
+// youngest load gives its blocks back, prefetches before others. True: one did.
 bool Loader::make_way(std::int64_t now_ns) {
   const std::uint64_t wanted = scheduler_.running().size() * groups();
   const bool runs_short = cache_.blocks_available() < wanted;
   if (!runs_short && !scheduler_.lacks_blocks()) return false;
   const bool patient = room_will_come();
-  for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
-    Load& load = **each;
-    if (load.task == nullptr || !load.sequence) continue;
+  const auto gives_room = [&](const Load& load) {
+    if (load.task == nullptr || !load.sequence) return false;
     // A task that waits for room keeps its load, and no waiting task goes before one whose turn it
     // is.
     const bool keeps = lacks_room(*load.task) || (load.has_turn && !runs_short);
-    if (patient && keeps) continue;
-    // The load starts over when its turn comes; not for ever, if others stand still for it.
-    sched::SequenceTask& task = *load.task;
-    const std::uint32_t turns_lost = load.turns_lost + (load.has_turn || !patient ? 1 : 0);
-    abandon(load);
-    if (turns_lost < kTurnsMax) consider(task, now_ns, turns_lost);
-    return true;
+    return !patient || !keeps;
+  };
+  Load* chosen = nullptr;
+  for (auto each = loads_.rbegin(); each != loads_.rend(); ++each) {
+    if (!gives_room(**each) || (chosen != nullptr && !(*each)->is_prefetch)) continue;
+    chosen = each->get();
+    if (chosen->is_prefetch) break;
   }
-  return false;
+  if (chosen == nullptr) return false;
+  // The load starts over when its turn comes; not for ever, if others stand still for it.
+  sched::SequenceTask& task = *chosen->task;
+  const std::uint32_t turns_lost = chosen->turns_lost + (chosen->has_turn || !patient ? 1 : 0);
+  const bool starts_over = turns_lost < kTurnsMax && !chosen->is_prefetch;
+  abandon(*chosen);
+  if (starts_over) consider(task, now_ns, turns_lost);
+  return true;
 }
 
 // True: a task runs, or is about to, so that room will come.
@@ -344,7 +376,7 @@ std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
     if (load->task == nullptr || !load->task->awaits_load) continue;
     if (!space_) {
       next_ns = std::min(next_ns, load->arrived_ns + options_.space_wait_ns);
-    } else if (!can_begin(*load)) {
+    } else if (!can_begin(*load) && !load->is_prefetch) {
       constexpr double kLongest_s = 1e6;
       const double holds_s = load_or_recompute(options_.load, estimate(*load, now_ns)).holds_s;
       if (holds_s >= kLongest_s) continue;

@@ -1,6 +1,7 @@
 #include "engine/tiers/page_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "base/assert.h"
@@ -47,6 +48,18 @@ bool PageWriter::is_idle() const {
          std::all_of(targets_.begin(), targets_.end(), [](const WriteTarget& target) {
            return target.queue.empty() && target.backlog_left == 0;
          });
+}
+
+std::size_t PageWriter::room() const {
+  std::size_t room = SIZE_MAX;
+  if (!space_ || options_.write == WriteMode::kOff) return room;
+  for (const WriteTarget& target : targets_) {
+    if (!target.store->takes_writes()) continue;
+    const std::size_t queued = target.queue.size();
+    room = std::min(room, options_.writes_queued_max -
+                              std::min<std::size_t>(queued, options_.writes_queued_max));
+  }
+  return room;
 }
 
 void PageWriter::used(std::span<const kv::NodeId> nodes) {

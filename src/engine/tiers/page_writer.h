@@ -31,6 +31,8 @@ class PageWriter {
   // Nothing more is written.
   void drop_space();
 
+  // Returns how many blocks used() takes at least without skipping one.
+  std::size_t room() const;
   // Notes that these blocks are used again.
   void used(std::span<const kv::NodeId> nodes);
   // Notes that these blocks are new.

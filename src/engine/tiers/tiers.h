@@ -32,8 +32,14 @@ class Tiers {
 
   // A task waits, runs, computes more, and ends.
   void wait(sched::SequenceTask& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
+  // ... or it only fetches (Loader::prefetch).
+  void prefetch(sched::SequenceTask& task, std::int64_t now_ns) { loader_.prefetch(task, now_ns); }
   void start(sched::SequenceTask& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
+  // Has all come that comes for a prefetch, or is there no room for it?
+  bool is_settled(const sched::SequenceTask& task, std::int64_t now_ns) const {
+    return loader_.is_settled(task, now_ns);
+  }
   LoadRecord end(const sched::SequenceTask& task) { return loader_.ended(task); }
 
   // Blocks of a prompt that the tiers which answer at once have are not missing. `hashes` are those

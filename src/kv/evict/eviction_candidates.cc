@@ -91,6 +91,11 @@ Verdict EvictionCandidates::judge(BlockId block) const {
 }
 
 std::optional<EvictionCandidates::Victim> EvictionCandidates::pop(Chance chance) {
+  if (chance == Chance::kGive) {
+    if (const std::optional<BlockId> block = pop_superseded()) {
+      return Victim{.block = *block, .is_superseded = true};
+    }
+  }
   if (quotas_) {
     const std::optional<BlockId> block =
         quotas_->pop([this](BlockId candidate) { return in_.pool.last_use(candidate); },
@@ -130,6 +135,22 @@ std::optional<BlockId> EvictionCandidates::pop_retained() {
     heaps_->erase(first_retained_, block.value());
     if (exact) return block;
     if (takes) heaps_->push(first_retained_, block.value(), retained_key(block));
+  }
+  return std::nullopt;
+}
+
+// A page of a full group goes with all pages of its node. The node stays on the list until it has
+// no page, or none that may go. What its own account retains goes, too: the session has ended.
+std::optional<BlockId> EvictionCandidates::pop_superseded() {
+  while (const std::optional<NodeId> node = in_.sessions.first_superseded()) {
+    std::optional<BlockId> victim;
+    for (std::uint32_t group = 0; group < in_.tree.groups(); ++group) {
+      const std::optional<BlockId> page = in_.tree.page(*node, group);
+      if (!page || is_retained_by_others(*node) || !in_.rules.is_evictable(*page)) continue;
+      if (!victim || !in_.rules.is_window(group)) victim = page;
+    }
+    if (victim) return victim;
+    in_.sessions.spare(*node);
   }
   return std::nullopt;
 }

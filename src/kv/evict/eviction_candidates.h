@@ -1,5 +1,6 @@
-// Which block leaves next: first those of an account that is over its quota, then as the policy
-// says, and retained ones last (README: E4, E7, E8).
+// Which block leaves next: first those that their session has superseded, then those of an account
+// that is over its quota, then as the policy says, and retained ones last (README: E4, E7, E8,
+// E10).
 //
 // Told: what happens to blocks and requests, for policies with a memory of their own, and which
 // blocks may be evicted now. Answers: the next victim. Its queues are corrected when a victim is
@@ -25,6 +26,7 @@
 #include "kv/prefix/prefix_tree.h"
 #include "kv/retention_table.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -36,6 +38,7 @@ class EvictionCandidates {
     const PrefixTree& tree;
     const SaltTable& salts;
     const RetentionTable& retention;
+    SessionTable& sessions;  // whose superseded nodes lose that rank where they cannot go
     const BlockIdentities& identities;
     EvictionRules rules;
     CacheClock& clock;  // a use takes a tick
@@ -45,9 +48,11 @@ class EvictionCandidates {
     BlockId block;
     bool by_quota = false;     // its account has more blocks than its quota
     bool is_retained = false;  // no other block was left
+    bool is_superseded = false;
   };
 
-  // May the policy give a victim another chance and choose another one?
+  // May the policy give a victim another chance and choose another one? With kNone, which only
+  // looks, superseded nodes are left out.
   enum class Chance : std::uint8_t { kGive, kNone };
 
   EvictionCandidates(const CacheOptions& options, const Parts& parts);
@@ -101,6 +106,11 @@ class EvictionCandidates {
   // heap that they are in. push_node() enters them into the other one.
   void forget_node(NodeId node);
 
+  // Does another account than that of its region retain the node?
+  bool is_retained_by_others(NodeId node) const {
+    return in_.retention.contains(node) && in_.retention.account(node) != account(node);
+  }
+
   // The block to be evicted next, taken out; nothing when none may be evicted.
   std::optional<Victim> pop(Chance chance = Chance::kGive);
   // Would the policy give a victim of Chance::kNone another chance?
@@ -125,6 +135,7 @@ class EvictionCandidates {
   EvictionQueue::Verdict judge(BlockId block) const;
   std::optional<BlockId> pop_by_policy(Chance chance);
   std::optional<BlockId> pop_retained();
+  std::optional<BlockId> pop_superseded();
   std::int64_t retained_key(BlockId block) const;
   void forget_block(NodeId node, BlockId block);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -21,6 +22,7 @@ Evictor::Evictor(const CacheOptions& options, std::size_t nodes, const Parts& pa
                             .tree = parts.tree,
                             .salts = parts.salts,
                             .retention = parts.retention,
+                            .sessions = parts.sessions,
                             .identities = parts.identities,
                             .rules = rules_,
                             .clock = parts.clock}) {}
@@ -103,12 +105,14 @@ bool Evictor::evict_next(Trigger trigger) {
   const std::optional<EvictionCandidates::Victim> victim = candidates_.pop();
   if (!victim) return false;
   trigger.by_quota = victim->by_quota;
+  trigger.is_superseded = victim->is_superseded;
   evict(victim->block, trigger);
   return true;
 }
 
 EvictionCause Evictor::cause_of(NodeId node, const Trigger& trigger) const {
   if (trigger.is_reset) return EvictionCause::kReset;
+  if (trigger.is_superseded) return EvictionCause::kSuperseded;
   if (trigger.by_quota) return EvictionCause::kQuota;
   return in_.retention.has_expired(node) ? EvictionCause::kRetained : EvictionCause::kRoom;
 }
@@ -136,7 +140,10 @@ void Evictor::take_page(NodeId node, std::uint32_t group) {
   candidates_.page_left(node, block);
   in_.events.page_removed(node, group);
   in_.tree.set_page(node, group, std::nullopt);
-  if (in_.tree.pages(node) == 0) in_.retention.erase(node);
+  if (in_.tree.pages(node) == 0) {
+    in_.retention.erase(node);
+    in_.sessions.erase(node);
+  }
   in_.salts.discharge(in_.tree.region(node));
   candidates_.region_charged(in_.tree.region(node));
   if (in_.pool.state(block) == BlockState::kIdle) {
@@ -169,6 +176,7 @@ void Evictor::settle(NodeId node) {
 void Evictor::erase(NodeId node) {
   const SaltId region = in_.tree.region(node);
   in_.retention.erase(node);
+  in_.sessions.erase(node);
   in_.tree.erase(node);
   in_.salts.release(region);
 }
@@ -182,19 +190,36 @@ Result<Retained> Evictor::retain(SaltId salt, const RetainTerms& terms,
                                              " tokens are less than a block of " +
                                              std::to_string(block_tokens)};
   }
-  const auto kept = nodes.first(blocks);
+  auto kept = nodes.first(blocks);
   RetainTerms bounded = terms;
   bounded.priority = std::min(bounded.priority, kRetainPriorityMax);
-  ASSIGN_OR_RETURN(const std::uint64_t taken, in_.retention.count_taken(salt, bounded, kept));
-  if (taken > 0) {
+  std::string limit;
+  Result<std::uint64_t> taken = in_.retention.count_taken(salt, bounded, kept);
+  if (!taken.ok() && terms.may_clip) {
+    const std::size_t allowed = in_.retention.nodes_allowed(salt, bounded, kept);
+    if (allowed == 0) return taken.error();
+    limit = taken.error().message;
+    kept = kept.first(allowed);
+    taken = in_.retention.count_taken(salt, bounded, kept);
+  }
+  if (!taken.ok()) return taken.error();
+  if (taken.value() > 0) {
     for (const NodeId node : kept) {
       if (!in_.retention.contains(node)) candidates_.forget_node(node);
     }
     in_.retention.grant(salt, bounded, kept, [this](NodeId node) { candidates_.push_node(node); });
   }
-  return Retained{.tokens = blocks * block_tokens,
-                  .blocks = blocks * in_.tree.groups(),
-                  .blocks_charged = taken * in_.tree.groups()};
+  return Retained{.tokens = kept.size() * block_tokens,
+                  .blocks = kept.size() * in_.tree.groups(),
+                  .blocks_charged = taken.value() * in_.tree.groups(),
+                  .limit = std::move(limit)};
+}
+
+void Evictor::end_own_grant(NodeId node) {
+  if (!in_.retention.contains(node) || is_retained_by_others(node)) return;
+  candidates_.forget_node(node);
+  in_.retention.erase(node);
+  candidates_.push_node(node);
 }
 
 void Evictor::release_due() {
@@ -212,13 +237,18 @@ std::vector<NodeId> Evictor::next_to_leave(std::size_t nodes_max) {
   std::vector<NodeId> spared;
   std::vector<BlockId> looked_at;
   std::unordered_set<NodeId> known;
-  const std::size_t look_max = 2 * nodes_max * in_.tree.groups();
+  // Superseded blocks go before all others, and nobody will ask for them. While there are more of
+  // them than a step takes nothing else leaves.
+  constexpr std::uint64_t kSupersededPassed = 512;
+  const std::uint64_t passed = std::min(in_.sessions.nodes_superseded(), kSupersededPassed);
+  const std::size_t look_max = (2 * nodes_max + passed) * in_.tree.groups();
   while (leaving.size() < nodes_max && looked_at.size() < look_max) {
     const auto victim = candidates_.pop(EvictionCandidates::Chance::kNone);
     if (!victim) break;
     looked_at.push_back(victim->block);
     const NodeId node = in_.pool.owner(victim->block).value();
     if (!in_.tree.is_whole(node) || !known.insert(node).second) continue;
+    if (in_.sessions.is_superseded(node)) continue;
     (candidates_.would_spare(*victim) ? spared : leaving).push_back(node);
   }
   for (const BlockId block : looked_at) candidates_.push(block);

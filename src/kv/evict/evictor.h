@@ -26,6 +26,7 @@
 #include "kv/retention.h"
 #include "kv/retention_table.h"
 #include "kv/salt_table.h"
+#include "kv/session_table.h"
 
 namespace pagoda::kv {
 
@@ -37,6 +38,7 @@ class Evictor {
     PrefixTree& tree;
     SaltTable& salts;
     RetentionTable& retention;
+    SessionTable& sessions;
     EventFeed& events;
     EvictionHistory& history;
     const BlockIdentities& identities;
@@ -85,6 +87,10 @@ class Evictor {
   // Retains the beginning of a sequence that has these whole blocks. An error says why nothing was
   // retained.
   Result<Retained> retain(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes);
+  // Does another account than that of its region retain the node?
+  bool is_retained_by_others(NodeId node) const { return candidates_.is_retained_by_others(node); }
+  // What the node's own account retains of it is retained no more.
+  void end_own_grant(NodeId node);
   // Releases nodes whose time to be retained is over, at most 64 of them.
   void release_due();
 
@@ -112,6 +118,7 @@ class Evictor {
     std::uint32_t tenant = 0;
     bool is_reset = false;
     bool by_quota = false;
+    bool is_superseded = false;
   };
 
   bool evict_next(Trigger trigger);

@@ -236,6 +236,18 @@ void PrefixTree::unlink(std::uint32_t node) {
   branch_unused_ = above;
 }
 
+PrefixTree::ResidentChildren PrefixTree::resident_children(NodeId parent, SaltId salt) const {
+  ResidentChildren resident;
+  const TriePosition top = class_top(parent, salt);
+  if (top == kNone) return resident;
+  for (std::uint32_t child = first_below(top); child != kNone; child = nodes_[child].next) {
+    if (nodes_[child].pages == 0) continue;
+    if (resident.count == 0) resident.first = NodeId(child);
+    if (++resident.count == 2) break;
+  }
+  return resident;
+}
+
 void PrefixTree::append_class(TriePosition top, std::vector<std::uint32_t>& list) const {
   const auto first = static_cast<std::ptrdiff_t>(list.size());
   for (std::uint32_t child = first_below(top); child != kNone; child = nodes_[child].next) {

@@ -124,6 +124,14 @@ class PrefixTree {
   void set_page(NodeId node, std::uint32_t group, std::optional<BlockId> page);
   std::uint32_t pages(NodeId node) const { return at(node).pages; }
 
+  // The children of the class that have a page in the pool: how many, counted up to two, and the
+  // first that is found. What other salts have changes neither the answer nor the work.
+  struct ResidentChildren {
+    std::uint32_t count = 0;
+    NodeId first = NodeId(0);
+  };
+  ResidentChildren resident_children(NodeId parent, SaltId salt) const;
+
   // Calls visit(NodeId) for every child, in order of class and tokens.
   template <class Visit>
   void for_each_child(NodeId node, Visit&& visit) const {

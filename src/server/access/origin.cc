@@ -35,12 +35,13 @@ bool is_preflight(const HttpRequest& request) {
 }
 
 HttpReply preflight_reply() {
-  return {.status = 204,
-          .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
-                      {"Access-Control-Allow-Headers",
-                       "Authorization, Content-Type, X-Request-Id, X-Api-Key, Anthropic-Version, "
-                       "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access"},
-                      {"Access-Control-Max-Age", "600"}}};
+  return {
+      .status = 204,
+      .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+                  {"Access-Control-Allow-Headers",
+                   "Authorization, Content-Type, X-Request-Id, X-Session-Id, X-Api-Key, "
+                   "Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access"},
+                  {"Access-Control-Max-Age", "600"}}};
 }
 
 }  // namespace pagoda::server

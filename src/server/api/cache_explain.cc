@@ -6,6 +6,7 @@
 
 #include "chat/literal.h"
 #include "server/api/changing_text.h"
+#include "server/api/prompt_normalising.h"
 #include "server/api/prompt_position.h"
 
 namespace pagoda::server {
@@ -81,12 +82,29 @@ std::string advise_answer(const Parting& parting, const std::string& where,
   return {};
 }
 
+// The line of a system prompt around byte `bytes` of the token; empty where others wrote it.
+std::string_view system_line(const Prompt& prompt, std::uint64_t token, std::size_t bytes) {
+  constexpr std::size_t kLineBytesMax = 256;
+  if (prompt.rendered.empty() || token >= prompt.begins.size()) return {};
+  const std::size_t at = std::min(prompt.begins[token] + bytes, prompt.rendered.size() - 1);
+  if (prompt.rendered.origin_at(at).source != text::Source::kSystem) return {};
+  std::size_t begin = 0;  // of the run
+  for (const text::OriginText::Run& run : prompt.rendered.runs()) {
+    if (run.end > at) break;
+    begin = run.end;
+  }
+  const std::string_view before = prompt.rendered.bytes().substr(begin, at - begin);
+  const std::size_t newline = before.rfind('\n');
+  if (newline != std::string_view::npos) begin += newline + 1;
+  return prompt.rendered.bytes().substr(begin, kLineBytesMax);
+}
+
 std::string advise_differs(const Explanation& why, const Prompt& prompt,
-                           const text::Tokenizer& tokenizer, const chat::AnswerForm* form) {
+                           const text::Tokenizer& tokenizer, const ExplainTerms& terms) {
   const Parting parting = parting_of(why, prompt, tokenizer);
   const PromptPosition position = position_of(prompt, why.stops_at(), parting.bytes, tokenizer);
   const std::string about_answer =
-      advise_answer(parting, describe_position(position, !prompt.rendered.empty()), form);
+      advise_answer(parting, describe_position(position, !prompt.rendered.empty()), terms.form);
   if (!about_answer.empty()) return about_answer;
   const ChangingText change = changing_text(parting.asked, parting.stored, parting.at);
   std::string advice =
@@ -94,7 +112,11 @@ std::string advise_differs(const Explanation& why, const Prompt& prompt,
                   describe_position(position, !prompt.rendered.empty()), position.character);
   if (!change.kind.empty()) advice += fmt::format(": {}", change.kind);
   advice += fmt::format(" (\"{}\", in the cache \"{}\")", change.asked, change.stored);
-  return advice + "; only what comes before it is reused: put what changes after what stays";
+  advice += "; only what comes before it is reused: put what changes after what stays";
+  const char* const rule = rule_for(system_line(prompt, why.stops_at(), parting.bytes));
+  if (rule == nullptr) return advice;
+  return advice + fmt::format(", or let the server put a fixed text there: {}",
+                              terms.option_name("normalise_prompts", rule));
 }
 
 std::string advise_evicted(const Explanation& why, std::int64_t now_ns) {
@@ -110,6 +132,11 @@ std::string advise_evicted(const Explanation& why, std::int64_t now_ns) {
       return when + ", and made room because the tenant had more than its quota";
     case EvictionCause::kRetained:
       return when + ", and made room after the time of \"retain\" had ended: retain for longer";
+    case EvictionCause::kSuperseded:
+      return when +
+             ", and made room because its session had gone on without them, or had ended: a "
+             "session "
+             "that goes back to an earlier turn computes it again";
     case EvictionCause::kRoom:
       break;
   }
@@ -171,7 +198,7 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
     case MissReason::kOtherSalt:
       return elsewhere("cache_salt of yours");
     case MissReason::kDiffers:
-      return advise_differs(why, prompt, tokenizer, terms.form);
+      return advise_differs(why, prompt, tokenizer, terms);
     case MissReason::kNeverSeen:
       return advise_never_seen(why, now_ns);
     case MissReason::kWholeBlocks:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/access/digest.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -14,6 +15,15 @@ void bind_to_caller(CompletionRequest& request, const Caller& caller) {
   request.engine.priority = std::max(request.engine.priority, caller.priority_min);
   request.engine.tenant = caller.tenant;
   request.engine.cache_salt = caller.salt(request.engine.cache_salt);
+}
+
+std::string session_key(std::string_view key) {
+  constexpr std::size_t kPlainBytesMax = 63;  // a digest has 64
+  return key.size() <= kPlainBytesMax ? std::string(key) : to_hex(sha256(key));
+}
+
+void set_session(std::string_view key, CompletionRequest& request) {
+  if (request.is_chat && !key.empty()) request.engine.session = session_key(key);
 }
 
 }  // namespace pagoda::server

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "server/api/cache_marks.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -16,8 +17,9 @@ void simplify_content(Json& message) {
   Json& content = message["content"];
   if (!content.is_array()) return;
   if (content.size() == 1) {
-    Json text = std::move(content.front()["text"]);
-    content = std::move(text);
+    Json part = std::move(content.front());
+    content = std::move(part["text"]);
+    copy_mark(part, message);  // the last: it may move the message's members
   } else if (content.empty()) {
     content = message.contains("tool_calls") ? Json(nullptr) : Json("");
   }
@@ -67,6 +69,15 @@ void ChatHistory::add_result(std::string_view id, const std::string& id_path, Js
   Json message = {{"role", "tool"}, {"tool_call_id", id}};
   message["content"] = std::move(content);
   messages_.push_back(std::move(message));
+}
+
+void ChatHistory::mark(const Json& block) {
+  if (messages_.empty()) return;
+  Json& message = messages_.back();
+  Json& content = message["content"];
+  const bool is_text = content.is_array() && !content.empty() && !message.contains("tool_calls") &&
+                       !message.contains("tool_call_id");
+  copy_mark(block, is_text ? content.back() : message);
 }
 
 bool ChatHistory::has_only_reasoning() const {

@@ -29,6 +29,8 @@ class ChatHistory {
   // no call has the id.
   void add_result(std::string_view id, const std::string& id_path, Json content,
                   const std::string& path);
+  // Copies the mark that `block` carries (cache_marks.h) to what was added last.
+  void mark(const Json& block);
 
   // The last message is an assistant's that has nothing but reasoning.
   bool has_only_reasoning() const;

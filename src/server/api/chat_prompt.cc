@@ -7,6 +7,7 @@
 #include "chat/history_calls.h"
 #include "chat/tool_instructions.h"
 #include "server/api/message_fields.h"
+#include "server/api/prompt_fingerprint.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
@@ -116,8 +117,14 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                model.name()),
                    "messages", "no_chat_template");
   }
+  std::vector<CacheMark> marks;
+  take_tool_marks(conversation.tools, marks);
+  std::vector<NormalisedText> normalised =
+      normalise_messages(conversation.messages, model.normalise);
   std::optional<AnswerTerms> answer;
   if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
+  take_message_marks(conversation.messages, marks);
+  const std::uint64_t marks_dropped = drop_early_marks(marks);
   text::jinja::RenderLimits limits = terms.may_take_long ? text::jinja::RenderLimits{} : kShort;
   limits.account = &terms.memory;
   Result<text::OriginText> rendered = model.chat_template->render(conversation, limits);
@@ -135,7 +142,11 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
     answer->options.in_reasoning = chat::opens_reasoning(form, text);
     answer->may_reason = conversation.add_generation_prompt && !chat::closes_reasoning(form, text);
   }
-  return ChatPrompt{std::move(text), std::move(*tokens), std::move(answer)};
+  place_marks(text, *tokens, conversation.messages, marks);
+  RequestFingerprint fingerprint =
+      fingerprint_of(conversation, *tokens, Fields(body).find("response_format"));
+  return ChatPrompt{std::move(text), std::move(*tokens),     std::move(answer),    std::move(marks),
+                    marks_dropped,   std::move(fingerprint), std::move(normalised)};
 }
 
 }  // namespace pagoda::server

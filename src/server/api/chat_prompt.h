@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "server/api/answer_terms.h"
+#include "server/api/cache_marks.h"
+#include "server/api/prompt_normalising.h"
 #include "server/json.h"
 #include "server/reading_memory.h"
+#include "server/request_fingerprints.h"
 #include "server/served_model.h"
 #include "text/origin_text.h"
 #include "text/prompt_tokens.h"
@@ -17,6 +21,10 @@ struct ChatPrompt {
   text::OriginText text;
   text::PromptTokens tokens;
   std::optional<AnswerTerms> answer;  // how what the model writes is read
+  std::vector<CacheMark> marks;       // in the order of the prompt
+  std::uint64_t marks_dropped = 0;    // because there were too many
+  RequestFingerprint fingerprint;
+  std::vector<NormalisedText> normalised;  // lines that a fixed text was put into
 };
 
 // The limits under which a body is read.

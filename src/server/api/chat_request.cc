@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <span>
+
 #include "server/api/answer_grammar.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
@@ -10,7 +13,7 @@ namespace {
 OutputLength read_length(const Fields& fields) {
   OutputLength length;
   for (const char* const name : {"max_completion_tokens", "max_tokens"}) {
-    const auto tokens = fields.integer(name, 1, INT32_MAX);
+    const auto tokens = fields.integer(name, 0, INT32_MAX);
     if (tokens && !length.tokens) length = {static_cast<std::uint32_t>(*tokens), name};
   }
   return length;
@@ -25,14 +28,43 @@ void read_logprobs(const Fields& fields, OutputOptions& output) {
   }
 }
 
+// Conversations that share no more than a system prompt and a question are different ones. A chat
+// without a question shares nothing with another.
+std::uint64_t first_turn_of(std::span<const text::Origin> origins) {
+  const auto is_user = [](const text::Origin& origin) {
+    return origin.source == text::Source::kUser && origin.message != text::Origin::kNoMessage;
+  };
+  const auto first = std::find_if(origins.begin(), origins.end(), is_user);
+  if (first == origins.end()) return origins.size();
+  std::uint64_t end = 0;
+  for (std::uint64_t i = 0; i < origins.size(); ++i) {
+    if (origins[i].message == first->message) end = i + 1;
+  }
+  return end;
+}
+
+// The tokens before what was put in are what the cache would have had anyway.
+std::uint64_t normalised_upto(const Prompt& prompt) {
+  if (prompt.normalised.empty()) return 0;
+  const std::string& line = prompt.normalised.front().served;
+  const std::size_t at = prompt.rendered.bytes().find(line);
+  if (at == std::string_view::npos) return prompt.tokens.size();  // the template left it out
+  const auto behind =
+      std::lower_bound(prompt.begins.begin(), prompt.begins.end(), at + line.size());
+  return static_cast<std::uint64_t>(behind - prompt.begins.begin());
+}
+
 Prompt to_prompt(ChatPrompt chat) {
   Prompt prompt;
   text::PromptTokens& tokens = chat.tokens;
   prompt.sources.reserve(tokens.origins.size());
   for (const text::Origin& origin : tokens.origins) prompt.sources.push_back(origin.source);
+  prompt.first_turn_tokens = first_turn_of(tokens.origins);
   prompt.tokens = std::move(tokens.ids);
   prompt.begins = std::move(tokens.begins);
   prompt.rendered = std::move(chat.text);
+  prompt.normalised = std::move(chat.normalised);
+  prompt.normalised_upto = normalised_upto(prompt);
   return prompt;
 }
 
@@ -65,11 +97,15 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   memory.add_answer();
   grammar.finish(request.answer.get(), request);
   memory.add_constraint();
+  request.fingerprint = std::move(chat->fingerprint);
+  request.cache.marks = std::move(chat->marks);
+  request.cache.marks_dropped = chat->marks_dropped;
   request.prompts.push_back(to_prompt(*std::move(chat)));
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();
   request.matcher_bytes = memory.matcher_bytes();
   check_lengths(request, model, "messages", length);
+  if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "server/api/caller_fields.h"
 #include "server/api/retain.h"
 #include "server/api_error.h"
 #include "text/stop_strings.h"
@@ -108,6 +109,8 @@ void read_output_options(const Fields& fields, OutputOptions& output) {
   output.prompt_logprobs = static_cast<std::uint32_t>(*scored);
 }
 
+}  // namespace
+
 std::string read_salt(const Fields& fields) {
   const std::optional<std::string_view> salt = fields.text("cache_salt");
   if (salt && salt->empty()) {
@@ -121,8 +124,6 @@ std::string read_salt(const Fields& fields) {
   }
   return std::string(salt.value_or(""));
 }
-
-}  // namespace
 
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request) {
@@ -148,8 +149,16 @@ void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
         read_upto(*upto, fields.path_of("cache_public_upto"), request.is_chat, false);
   }
   request.retain = read_retain(fields, request.is_chat);
+  request.cache = read_cache_fields(fields);
+  if (const auto key = fields.text("prompt_cache_key")) set_session(*key, request);
   assign(request.engine.explain, fields.boolean("cache_explain"));
   read_output_options(fields, request.output);
+}
+
+void answer_nothing(CompletionRequest& request) {
+  request.output.prompt_only = true;
+  request.engine.end.max_tokens = 1;  // the engine's least, which is dropped
+  request.engine.end.min_tokens = 0;
 }
 
 void refuse_long_prompt(const std::string& path, std::uint64_t context) {

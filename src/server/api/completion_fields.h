@@ -18,6 +18,9 @@ inline constexpr std::int64_t kLogprobsMax = 20;
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
                         CompletionRequest& request);
 
+// Reads "cache_salt"; empty where the body has none.
+std::string read_salt(const Fields& fields);
+
 // The body's field for the output length, for errors: "max_tokens".
 struct OutputLength {
   std::optional<std::uint32_t> tokens;
@@ -26,6 +29,13 @@ struct OutputLength {
 
 // Checks the number of choices against the engine's limit, before anything is allocated for them.
 void check_choices(const CompletionRequest& request, const ServedModel& model);
+
+// Reads a text, token ids, or a batch of either from the field, and counts their memory.
+void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
+                  ReadingMemory& reading, CompletionRequest& request);
+
+// The prompt is computed and left in the cache, and nothing is answered.
+void answer_nothing(CompletionRequest& request);
 
 // Refuses a prompt that exceeds the context, without its exact length, which would cost time to
 // compute.

@@ -10,6 +10,8 @@
 #include "base/token_id.h"
 #include "engine/request.h"
 #include "server/api/answer_terms.h"
+#include "server/api/cache_fields.h"
+#include "server/api/prompt_normalising.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
 #include "server/json.h"
@@ -26,6 +28,9 @@ struct Prompt {
   std::string text;                   // the text that `echo` repeats; empty without it
   text::OriginText rendered;          // the rendered text of a chat
   std::vector<std::size_t> begins;    // the byte in it at which each token begins
+  std::vector<NormalisedText> normalised = {};
+  std::uint64_t normalised_upto = 0;    // the token behind the first line of `normalised`
+  std::uint64_t first_turn_tokens = 0;  // of a chat: up to the end of the first user message
 };
 
 // How outputs become text.
@@ -34,7 +39,7 @@ struct OutputOptions {
   bool show_special_tokens = false;
   bool return_token_ids = false;
   bool echo = false;
-  bool prompt_only = false;                      // echo without output: max_tokens is 0
+  bool prompt_only = false;                      // no output: max_tokens is 0
   std::optional<std::uint32_t> logprobs;         // number of alternatives beside the sampled token
   std::optional<std::uint32_t> prompt_logprobs;  // the same for prompt tokens, as vLLM reports them
 
@@ -49,17 +54,25 @@ struct RetainField {
   Upto upto;
 };
 
+// What a request for embeddings asks for besides its texts.
+struct EmbeddingOptions {
+  bool as_base64 = false;
+};
+
 class ReplyWriter;  // reply_writer.h
 
 struct CompletionRequest {
   bool is_chat = false;
   std::shared_ptr<const AnswerTerms> answer = {};  // of a chat; null: the answer is plain text
   std::shared_ptr<ReplyWriter> writer = {};        // of another API; null: OpenAI's completions
+  std::optional<EmbeddingOptions> embedding = {};  // of /v1/embeddings
   std::vector<Prompt> prompts;                     // at least one
   engine::Request engine;  // the request for each prompt, without its prompt and seed
   std::optional<std::uint64_t> seed;
   OutputOptions output;
   std::optional<RetainField> retain;
+  CacheFields cache;
+  std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
   std::uint64_t matcher_bytes = 0;  // the part of it that grammars take
@@ -74,5 +87,7 @@ struct ReadingTerms;
 CompletionRequest read_chat_request(Json body, const ServedModel& model, const ReadingTerms& terms);
 CompletionRequest read_text_request(const Json& body, const ServedModel& model,
                                     const ReadingTerms& terms);
+CompletionRequest read_embedding_request(const Json& body, const ServedModel& model,
+                                         ReadingMemory& reading);
 
 }  // namespace pagoda::server

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "server/access/key_ring.h"
+#include "server/api/completion_request.h"
 #include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/json.h"
@@ -35,6 +36,13 @@ Json reset_prefix_cache(const ServedModel& model, const Caller& caller);
 // `log` alone, because it names files and hosts. 404 when there is no such tenant.
 std::unique_ptr<DeferredReply> remove_tenant(const ServedModel& model, const std::string& name,
                                              RequestLog& log);
+// Ends a session of the caller's: its blocks make room first, and tiers get copies of them. 404
+// when there is no such session.
+std::unique_ptr<DeferredReply> end_session(const Json& body, const ServedModel& model,
+                                           const HttpRequest& request);
+// Returns a request for the last prompt of a session of the caller's. 404 when none is remembered.
+CompletionRequest read_session_prompt(const Json& body, const ServedModel& model,
+                                      const HttpRequest& request);
 // A block of the pool has the size of all its pages together.
 HttpReply tell_removal(const std::string& name, std::uint64_t block_bytes,
                        engine::TenantRemoval removal, RequestLog& log);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/api/cache_marks.h"
 #include "server/api/message_fields.h"
 #include "server/fields.h"
 
@@ -34,6 +35,8 @@ void take_function_tools(Json& body, const FunctionToolStyle& style, Translation
     memory.add(kTranslatedBytes);
     Json entry = {{"type", "function"}};
     entry["function"] = take_function(given[i], tool, style);
+    read_mark(tool);
+    copy_mark(given[i], entry);
     tools.push_back(std::move(entry));
     chat.paths.tools.push_back(i);
   }

@@ -1,5 +1,4 @@
 #include "engine/snapshot.h"
-#include "kv/ids.h"
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
@@ -100,12 +99,7 @@ Json list_retained(const ServedModel& model) {
 }
 
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller) {
-  if (caller.is_admin) {
-    model.engine.post([](auto& cache) { cache.clear(); });
-  } else {
-    const kv::OwnerId owner(caller.tenant.value());
-    model.engine.post([owner](auto& cache) { cache.clear(owner); });
-  }
+  model.engine.reset(caller.is_admin ? std::nullopt : std::optional(caller.tenant));
   return {{"success", true}};
 }
 

@@ -20,8 +20,9 @@ struct ReplyFacts {
   std::int64_t created_s = 0;
   Usage usage = {};
   std::uint64_t reasoning_tokens = 0;
-  double total_s = 0;        // since the request came
-  double first_token_s = 0;  // 0 before it
+  double total_s = 0;           // since the request came
+  double first_token_s = 0;     // 0 before it
+  Json cache = Json::object();  // members that tell what happened in the cache, once it is known
 };
 
 // A stream is begin(), add() for each piece, and end() or fail(). All append to `out`.

@@ -62,12 +62,13 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
   return prompt;
 }
 
-// Reads a text, token ids, or a batch of either.
-void read_prompts(const Fields& fields, const ServedModel& model, ReadingMemory& reading,
-                  CompletionRequest& request) {
+}  // namespace
+
+void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
+                  ReadingMemory& reading, CompletionRequest& request) {
   const bool special = fields.boolean("add_special_tokens").value_or(true);
-  const Json& prompt = fields.require("prompt");
-  const std::string path = fields.path_of("prompt");
+  const Json& prompt = fields.require(name);
+  const std::string path = fields.path_of(name);
   if (prompt.is_array() && prompt.empty()) refuse_empty(path);
   const bool is_batch = prompt.is_array() && !prompt.front().is_number();
   RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
@@ -99,12 +100,12 @@ void refuse_tool_choice(const Fields& fields) {
                  "unsupported_parameter");
 }
 
-OutputLength read_length(const Fields& fields, OutputOptions& output) {
-  const auto tokens = fields.integer("max_tokens", output.echo ? 0 : 1, INT32_MAX);
+namespace {
+
+OutputLength read_length(const Fields& fields) {
+  const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
   if (!tokens) return {};
-  // The engine generates at least one token, which is dropped here.
-  output.prompt_only = *tokens == 0;
-  return {static_cast<std::uint32_t>(std::max<std::int64_t>(*tokens, 1)), "max_tokens"};
+  return {static_cast<std::uint32_t>(*tokens), "max_tokens"};
 }
 
 void read_logprobs(const Fields& fields, CompletionRequest& request) {
@@ -132,9 +133,9 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   AnswerGrammar(fields, model, terms).finish(nullptr, request);
   request.output.echo = fields.boolean("echo").value_or(false);
   read_logprobs(fields, request);
-  const OutputLength length = read_length(fields, request.output);
+  const OutputLength length = read_length(fields);
   check_choices(request, model);
-  read_prompts(fields, model, terms.memory, request);
+  read_prompts(fields, "prompt", model, terms.memory, request);
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {
@@ -145,6 +146,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
     request.engine.end.max_tokens =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(room, request.engine.end.min_tokens));
   }
+  if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;
 }
 

@@ -7,12 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "server/api/completion_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
 namespace {
 
-constexpr std::array<const char*, 18> kShared = {"temperature",
+constexpr std::array<const char*, 25> kShared = {"temperature",
                                                  "top_p",
                                                  "top_k",
                                                  "min_p",
@@ -27,6 +28,13 @@ constexpr std::array<const char*, 18> kShared = {"temperature",
                                                  "priority",
                                                  "cache_salt",
                                                  "cache_public_upto",
+                                                 "cache_control",
+                                                 "cache_explain",
+                                                 "prompt_cache_key",
+                                                 "prompt_cache_options",
+                                                 "prompt_cache_retention",
+                                                 "retain",
+                                                 "diagnostics",
                                                  "stream",
                                                  "user",
                                                  "chat_template_kwargs"};
@@ -65,7 +73,8 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
                                   const ReadingTerms& terms) {
   try {
     CompletionRequest request = read_chat_request(std::move(chat.body), model, terms);
-    if (chat.tokens_max) {
+    if (chat.tokens_max == 0u) answer_nothing(request);
+    if (chat.tokens_max.value_or(0) > 0 && !request.output.prompt_only) {
       const std::uint64_t room = model.context_tokens() - request.prompts.front().tokens.size();
       request.engine.end.max_tokens =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(*chat.tokens_max, room));

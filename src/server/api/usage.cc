@@ -7,6 +7,9 @@ namespace pagoda::server {
 void Usage::add_prompt(const Prompt& prompt, std::uint64_t cached) {
   prompt_tokens_ += prompt.tokens.size();
   cached_tokens_ += cached;
+  if (!prompt.normalised.empty() && cached > prompt.normalised_upto) {
+    normalised_tokens_ += cached - prompt.normalised_upto;
+  }
   for (std::size_t i = 0; i < prompt.sources.size(); ++i) {
     Share& share = by_source_[static_cast<std::size_t>(prompt.sources[i])];
     ++share.tokens;
@@ -20,13 +23,28 @@ void Usage::add_loaded(const engine::LoadRecord& load) {
   loaded_.saved_s += load.saved_s;
 }
 
+void Usage::add_written(std::uint64_t tokens, std::span<const WrittenShare> kept) {
+  written_tokens_ += tokens;
+  kept_.insert(kept_.end(), kept.begin(), kept.end());
+}
+
+std::uint64_t Usage::kept_tokens(double above, double upto) const {
+  std::uint64_t tokens = 0;
+  for (const WrittenShare& share : kept_) {
+    if (share.seconds > above && share.seconds <= upto) tokens += share.tokens;
+  }
+  return tokens;
+}
+
 Json Usage::to_json(std::span<const std::string> tiers) const {
   Json by_source = Json::object();
   for (std::size_t i = 0; i < by_source_.size(); ++i) {
     by_source[std::string(text::source_name(static_cast<text::Source>(i)))] = {
         {"tokens", by_source_[i].tokens}, {"cached", by_source_[i].cached}};
   }
-  Json details = {{"cached_tokens", cached_tokens_}, {"by_source", std::move(by_source)}};
+  Json details = {{"cached_tokens", cached_tokens_},
+                  {"cache_write_tokens", written_tokens_},
+                  {"by_source", std::move(by_source)}};
   if (!tiers.empty()) {
     // A block that was loaded and not used in the end is no cached token.
     const std::uint64_t loaded = std::min(loaded_.tokens_loaded(), cached_tokens_);

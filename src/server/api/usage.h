@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/reply.h"
+#include "server/api/cache_fields.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
 #include "text/origin.h"
@@ -25,11 +27,19 @@ class Usage {
   void add_prompt(const Prompt& prompt, std::uint64_t cached);
   // Adds the part of a prompt's cached tokens that came from tiers outside the pool.
   void add_loaded(const engine::LoadRecord& load);
+  // Adds the tokens of a prompt that were computed and left in the cache, and those of them that
+  // stay by a lifetime.
+  void add_written(std::uint64_t tokens, std::span<const WrittenShare> kept);
   void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }
   std::uint64_t completion_tokens() const { return completion_tokens_; }
+  std::uint64_t written_tokens() const { return written_tokens_; }
+  // Cached tokens behind text that was normalised: without that they would not have been found.
+  std::uint64_t normalised_tokens() const { return normalised_tokens_; }
+  // Written tokens that stay for more than `above` seconds and at most `upto`.
+  std::uint64_t kept_tokens(double above, double upto) const;
   std::span<const Share, text::kSourceCount> by_source() const { return by_source_; }
 
   // `tiers` are named nearest first; without tiers the JSON does not mention them.
@@ -41,6 +51,9 @@ class Usage {
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t completion_tokens_ = 0;
+  std::uint64_t written_tokens_ = 0;
+  std::uint64_t normalised_tokens_ = 0;
+  std::vector<WrittenShare> kept_;
 };
 
 }  // namespace pagoda::server

@@ -42,6 +42,14 @@ void write_lookups(Exposition& page, const Readings& readings) {
   }
 }
 
+void write_normalised(Exposition& page, const Readings& readings) {
+  page.counter("pagoda:prompt_tokens_saved_by_normalising",
+               "Cached prompt tokens behind text that was normalised.",
+               readings.state.meters().normalised_tokens());
+  page.gauge("pagoda:request_fingerprints", "Answered chats that diagnostics can compare with.",
+             readings.state.fingerprints().size());
+}
+
 void write_blocks(Exposition& page, const Readings& readings) {
   const engine::Snapshot& now = readings.now;
   page.begin(Kind::kGauge, "pagoda:kv_blocks",
@@ -51,6 +59,7 @@ void write_blocks(Exposition& page, const Readings& readings) {
   page.sample(now.blocks_idle, {{"state", "reusable"}});
   page.gauge("pagoda:kv_blocks_retained", "KV blocks that requests had retained.",
              now.blocks_retained);
+  page.gauge("pagoda:kv_sessions", "Sessions of clients that are open.", now.sessions);
   const std::string policy = fact_text(readings.model, "kv_eviction");
   page.begin(Kind::kCounter, "pagoda:kv_blocks_evicted",
              "Evicted KV blocks, by policy and reason.");
@@ -144,6 +153,7 @@ void write_http(Exposition& page, const ServerMeters& meters) {
 
 void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_lookups(page, readings);
+  write_normalised(page, readings);
   write_blocks(page, readings);
   write_requests(page, readings.now);
   write_steps(page, readings);

@@ -21,6 +21,7 @@ inline BackendOptions tier_backend_options(std::uint32_t blocks) {
   options.scheduler.sequences_max = 4;
   options.scheduler.batched_tokens_max = 64;
   options.hash_blocks = true;
+  options.sessions = true;
   options.kv_bytes = 1 << 20;
   const auto probe =
       CpuBackend::create(stories().config(), stories().weights(), kernels::ref_set(), options);

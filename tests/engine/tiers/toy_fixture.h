@@ -24,6 +24,8 @@ struct ToyFixtureOptions {
   WriteMode write = WriteMode::kThrough;
   LoadMode load = LoadMode::kAuto;
   std::uint32_t writes_running_max = 32;
+  std::uint32_t writes_queued_max = 8192;
+  double tokens_per_second = 1e5;           // of the model; 0: unknown
   std::vector<kv::PageStore*> nearer = {};  // stores before the fixture's own
   std::vector<kv::PageStore*> farther = {};
 };
@@ -35,6 +37,7 @@ class ToyFixture {
         cache_({.blocks = options.blocks,
                 .block_tokens = options.block_tokens,
                 .groups = options.groups,
+                .sessions = true,
                 .hash_blocks = true,
                 .on_deduplicate = {}}),
         runner_(model_, options.blocks, options.block_tokens, 0) {
@@ -52,7 +55,8 @@ class ToyFixture {
     core.tiers.write = options.write;
     core.tiers.load = options.load;
     core.tiers.writes_running_max = options.writes_running_max;
-    core.tiers.tokens_per_second = 1e5;
+    core.tiers.writes_queued_max = options.writes_queued_max;
+    core.tiers.tokens_per_second = options.tokens_per_second;
     core.tiers.page_at = [this](kv::BlockId block) { return runner_.page(block); };
     core.tiers.owner_tag = [](kv::OwnerId owner) {
       return kv::OwnerTag{{static_cast<std::byte>(owner.value() + 1)}};

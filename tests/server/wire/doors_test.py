@@ -194,7 +194,7 @@ class Hosts(Doors):
         return reply.status
 
     def test_replies_name_the_flags_that_would_help(self):
-        server = self.start()
+        server = self.start("--retain-budget", "0")
         status, reply = server.get("/cache/tree")
         self.assertEqual(status, 404)
         self.assertIn("needs --kv-events-config", reply["error"]["message"])

@@ -71,6 +71,18 @@ class OpenAiClient(unittest.TestCase):
         echo = self.complete(echo=True, logprobs=1)
         self.assertEqual(echo.choices[0].text, "Once upon a time" + text.choices[0].text)
 
+    def test_embeddings_are_the_same_as_floats_and_as_base64(self):
+        texts = ["Once upon a time", "There was a cat."]
+        by_default = self.client.embeddings.create(model="stories260K", input=texts)
+        floats = self.client.embeddings.create(model="stories260K", input=texts,
+                                               encoding_format="float")
+        self.assertEqual([e.index for e in floats.data], [0, 1])
+        for one, other in zip(by_default.data, floats.data):
+            self.assertEqual(len(one.embedding), 64)
+            for a, b in zip(one.embedding, other.embedding):
+                self.assertAlmostEqual(a, b, places=7)
+        self.assertGreater(floats.usage.prompt_tokens, 4)
+
     def test_stop_and_seed(self):
         self.assertEqual(self.complete(stop=[" there"]).choices[0].text, ",")
         drawn = self.complete(temperature=1.0, seed=4)

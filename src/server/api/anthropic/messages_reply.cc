@@ -14,11 +14,20 @@ using Kind = AnswerItem::Kind;
 // nobody here does.
 constexpr std::string_view kSignature = "cGFnb2Rh";
 
+constexpr double kFiveMinutesSeconds = 5 * 60;
+
+// The three counts of input add up to the prompt: read from the cache, written to it for a lifetime
+// that the client asked for, and the rest.
 Json usage_json(const ReplyFacts& facts) {
   const Usage& usage = facts.usage;
-  return {{"input_tokens", usage.prompt_tokens() - usage.cached_tokens()},
-          {"cache_creation_input_tokens", 0},
+  const std::uint64_t for_5m = usage.kept_tokens(0, kFiveMinutesSeconds);
+  const std::uint64_t for_1h = usage.kept_tokens(kFiveMinutesSeconds, kLifetimeSecondsMax);
+  const std::uint64_t written = for_5m + for_1h;
+  return {{"input_tokens", usage.prompt_tokens() - usage.cached_tokens() - written},
+          {"cache_creation_input_tokens", written},
           {"cache_read_input_tokens", usage.cached_tokens()},
+          {"cache_creation",
+           {{"ephemeral_5m_input_tokens", for_5m}, {"ephemeral_1h_input_tokens", for_1h}}},
           {"output_tokens", usage.completion_tokens()},
           {"output_tokens_details", {{"thinking_tokens", facts.reasoning_tokens}}}};
 }
@@ -27,6 +36,11 @@ Json message_json(const ReplyFacts& facts) {
   return {{"id", facts.id},           {"type", "message"},         {"role", "assistant"},
           {"model", facts.model},     {"content", Json::array()},  {"stop_reason", nullptr},
           {"stop_sequence", nullptr}, {"usage", usage_json(facts)}};
+}
+
+Json with_cache(Json members, const ReplyFacts& facts) {
+  members.update(facts.cache);
+  return members;
 }
 
 std::string_view stop_reason_of(const Piece& last) {
@@ -77,7 +91,8 @@ class MessagesWriter : public ReplyWriter, private AnswerItemSink {
   std::string_view id_prefix() const override { return "msg_"; }
 
   void begin(const ReplyFacts& facts, std::string& out) override {
-    append_event("message_start", {{"type", "message_start"}, {"message", message_json(facts)}},
+    append_event("message_start",
+                 {{"type", "message_start"}, {"message", with_cache(message_json(facts), facts)}},
                  out);
     out += keep_alive();
   }
@@ -92,10 +107,12 @@ class MessagesWriter : public ReplyWriter, private AnswerItemSink {
     items_.close(*this);
     append_event(
         "message_delta",
-        {{"type", "message_delta"},
-         {"delta",
-          {{"stop_reason", stop_reason_of(last)}, {"stop_sequence", stop_sequence_of(last)}}},
-         {"usage", usage_json(facts)}},
+        with_cache(
+            {{"type", "message_delta"},
+             {"delta",
+              {{"stop_reason", stop_reason_of(last)}, {"stop_sequence", stop_sequence_of(last)}}},
+             {"usage", usage_json(facts)}},
+            facts),
         out);
     append_event("message_stop", {{"type", "message_stop"}}, out);
   }
@@ -111,7 +128,7 @@ class MessagesWriter : public ReplyWriter, private AnswerItemSink {
   }
 
   std::string whole(const ReplyFacts& facts, const Piece& all) const override {
-    Json message = message_json(facts);
+    Json message = with_cache(message_json(facts), facts);
     const bool is_made = all.finish_reason == "tool_calls";
     for (const AnswerItem& item : items_of(all)) {
       message["content"].push_back(block_json(item, is_made));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
 #include "server/api/function_tools.h"
 #include "server/api_error.h"
@@ -49,9 +50,11 @@ Json take_text_content(Json& content, const std::string& path, TranslationMemory
     memory.add(kTranslatedBytes);
     const Fields block(content[i], element_path(path, i));
     if (type_of_block(block) != "text") refuse_block(block, "\"text\" is");
+    read_mark(block);
     parts.push_back({{"type", "text"}, {"text", take_text(content[i], block)}});
+    copy_mark(content[i], parts.back());
   }
-  if (parts.size() == 1) return std::move(parts.front()["text"]);
+  if (parts.size() == 1 && parts.front().size() == 2) return std::move(parts.front()["text"]);
   return parts.empty() ? Json("") : parts;
 }
 
@@ -61,6 +64,21 @@ struct Translation {
   TranslationMemory& memory;
   std::string path = {};  // of the message
 };
+
+// Adds what take_text_content() returned to the message that is open.
+void add_texts(Json content, ChatHistory& history) {
+  if (content.is_string()) return history.add_text(std::move(content));
+  for (Json& part : content) {
+    history.add_text(std::move(part["text"]));
+    history.mark(part);
+  }
+}
+
+// Gives the mark of a block, which was added last, to the history.
+void mark_block(const Json& block, const std::string& path, ChatHistory& history) {
+  read_mark(Fields(block, path));
+  history.mark(block);
+}
 
 void add_tool_use(Json& block, const Fields& fields, const std::string& path,
                   ChatHistory& history) {
@@ -120,10 +138,15 @@ void add_user_blocks(Json& content, const std::string& path, const Translation& 
   for (std::size_t i = 0; i < content.size(); ++i) {
     const std::string block = element_path(path, i);
     is_result[i] = type_of_block(Fields(content[i], block)) == "tool_result";
-    if (is_result[i]) add_result_block(content[i], block, to);
+    if (!is_result[i]) continue;
+    add_result_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
   }
   for (std::size_t i = 0; i < content.size(); ++i) {
-    if (!is_result[i]) add_user_block(content[i], element_path(path, i), to);
+    if (is_result[i]) continue;
+    const std::string block = element_path(path, i);
+    add_user_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
   }
 }
 
@@ -142,23 +165,22 @@ void add_message(Json& message, const Translation& to) {
   const std::string content_path = fields.path_of("content");
   if (content.is_string() || role == "system") {
     to.history.open(role, true, to.path);
-    Json text = take_text_content(content, content_path, to.memory);
-    if (text.is_string()) return to.history.add_text(std::move(text));
-    for (Json& part : text) to.history.add_text(std::move(part["text"]));
+    add_texts(take_text_content(content, content_path, to.memory), to.history);
     return;
   }
   if (!content.is_array()) refuse_type(content_path, content, "a string or an array of blocks");
   if (role == "user") return add_user_blocks(content, content_path, to);
   for (std::size_t i = 0; i < content.size(); ++i) {
-    add_assistant_block(content[i], element_path(content_path, i), to);
+    const std::string block = element_path(content_path, i);
+    add_assistant_block(content[i], block, to);
+    mark_block(content[i], block, to.history);
   }
 }
 
 void take_system(Json& body, const Translation& to) {
   Json system = take_text_content(body["system"], "system", to.memory);
   to.history.open("system", false, "system");
-  if (system.is_string()) return to.history.add_text(std::move(system));
-  for (Json& part : system) to.history.add_text(std::move(part["text"]));
+  add_texts(std::move(system), to.history);
 }
 
 void take_messages(Json& body, TranslationMemory& memory, TranslatedChat& chat) {
@@ -257,7 +279,7 @@ TranslatedChat translate(Json& body, ReadingMemory* counted) {
 TranslatedChat chat_of_messages(Json body, ReadingMemory* memory) {
   const Fields fields(body);
   fields.require("max_tokens");
-  const auto tokens = fields.integer("max_tokens", 1, INT32_MAX);
+  const auto tokens = fields.integer("max_tokens", 0, INT32_MAX);
   TranslatedChat chat = translate(body, memory);
   chat.tokens_max = static_cast<std::uint32_t>(*tokens);
   return chat;

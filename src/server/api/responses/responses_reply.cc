@@ -14,11 +14,17 @@ using Kind = AnswerItem::Kind;
 
 constexpr std::string_view kIdPrefix = "resp_";
 
+constexpr double kHalfHourSeconds = 30 * 60;
+
 Json usage_json(const ReplyFacts& facts) {
   const Usage& usage = facts.usage;
   return {{"input_tokens", usage.prompt_tokens()},
           {"input_tokens_details",
-           {{"cached_tokens", usage.cached_tokens()}, {"cache_write_tokens", 0}}},
+           {{"cached_tokens", usage.cached_tokens()},
+            {"cache_write_tokens", usage.written_tokens()},
+            {"cache_write_tokens_details",
+             {{"ttl_30m_tokens", usage.kept_tokens(0, kHalfHourSeconds)},
+              {"ttl_12h_tokens", usage.kept_tokens(kHalfHourSeconds, kLifetimeSecondsMax)}}}}},
           {"output_tokens", usage.completion_tokens()},
           {"output_tokens_details", {{"reasoning_tokens", facts.reasoning_tokens}}},
           {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
@@ -86,8 +92,10 @@ Json opened_json(const AnswerItem& item, std::string id, bool as_summary) {
   return members;
 }
 
-std::string_view status_of(const Piece& last) {
-  return last.finish_reason == "length" ? "incomplete" : "completed";
+// A request that only fills the cache is complete without an answer.
+std::string_view status_of(const ReplyFacts& facts, const Piece& last) {
+  const bool is_cut = last.finish_reason == "length" && facts.usage.completion_tokens() > 0;
+  return is_cut ? "incomplete" : "completed";
 }
 
 class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
@@ -109,7 +117,7 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
 
   void end(const ReplyFacts& facts, const Piece& last, std::string& out) override {
     out_ = &out;
-    status_ = status_of(last);
+    status_ = status_of(facts, last);
     items_.close(*this);
     send_response(fmt::format("response.{}", status_), response(facts, status_, output_), out);
   }
@@ -122,7 +130,7 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
   }
 
   std::string whole(const ReplyFacts& facts, const Piece& all) const override {
-    const std::string_view status = status_of(all);
+    const std::string_view status = status_of(facts, all);
     const std::vector<AnswerItem> items = items_of(all);
     Json output = Json::array();
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -143,6 +151,7 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
         is_cut ? Json({{"reason", "max_output_tokens"}}) : Json(nullptr);
     members["output"] = std::move(output);
     members["usage"] = runs ? Json(nullptr) : usage_json(facts);
+    members.update(facts.cache);
     return members;
   }
 

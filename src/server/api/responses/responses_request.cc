@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
 #include "server/api/function_tools.h"
 #include "server/api/message_fields.h"
@@ -62,13 +63,15 @@ Json take_part(Json& part, const std::string& path) {
   return std::move(part[member]);
 }
 
-// Calls add(text) for a string, or for each part of an array.
-template <class Add>
-void take_content(Json& content, const std::string& path, const Add& add) {
+// Calls add(text) for a string, or for each part of an array, and then mark(part).
+template <class Add, class Mark>
+void take_content(Json& content, const std::string& path, const Add& add, const Mark& mark) {
   if (content.is_string()) return add(std::move(content));
   if (!content.is_array()) refuse_type(path, content, "a string or an array of parts");
   for (std::size_t i = 0; i < content.size(); ++i) {
     add(take_part(content[i], element_path(path, i)));
+    read_mark(Fields(content[i], element_path(path, i)));
+    mark(content[i]);
   }
 }
 
@@ -87,8 +90,10 @@ void add_message(Json& item, const std::string& path, ChatHistory& history) {
   const bool joins = role == "system" || history.has_only_reasoning();
   history.open(role, joins, path);
   fields.require("content");
-  take_content(item["content"], fields.path_of("content"),
-               [&](Json text) { history.add_text(std::move(text)); });
+  take_content(
+      item["content"], fields.path_of("content"),
+      [&](Json text) { history.add_text(std::move(text)); },
+      [&](const Json& part) { history.mark(part); });
 }
 
 void add_call(Json& item, const std::string& path, ChatHistory& history) {
@@ -107,16 +112,21 @@ void add_output(Json& item, const std::string& path, TranslationMemory& memory,
   const std::string_view id = fields.required_text("call_id");
   fields.require("output");
   Json parts = Json::array();
-  take_content(item["output"], fields.path_of("output"), [&](Json text) {
-    memory.add(kTranslatedBytes);
-    parts.push_back({{"type", "text"}, {"text", std::move(text)}});
-  });
+  Json marked = Json::object();
+  take_content(
+      item["output"], fields.path_of("output"),
+      [&](Json text) {
+        memory.add(kTranslatedBytes);
+        parts.push_back({{"type", "text"}, {"text", std::move(text)}});
+      },
+      [&](const Json& part) { copy_mark(part, marked); });
   Json content = parts.empty() ? Json("") : std::move(parts);
   if (content.size() == 1 && content.is_array()) {
     Json text = std::move(content.front()["text"]);
     content = std::move(text);
   }
   history.add_result(id, fields.path_of("call_id"), std::move(content), path);
+  history.mark(marked);
 }
 
 std::string joined_texts(const Fields& fields, const char* name) {
@@ -291,7 +301,7 @@ TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   read_tool_choice(fields, chat.body);
   read_reasoning(fields, chat.body);
   take_text_format(body, chat.body);
-  if (const auto tokens = fields.integer("max_output_tokens", 1, INT32_MAX)) {
+  if (const auto tokens = fields.integer("max_output_tokens", 0, INT32_MAX)) {
     chat.tokens_max = static_cast<std::uint32_t>(*tokens);
   }
   return chat;

@@ -1,0 +1,65 @@
+#include "server/cache_routes.h"
+
+#include <utility>
+
+#include "server/api/chat_prompt.h"
+#include "server/api/endpoints.h"
+#include "server/api_error.h"
+#include "server/completion_route.h"
+#include "server/fields.h"
+
+namespace pagoda::server {
+namespace {
+
+// A body names a session and no prompt, or is one of a completion.
+bool names_session(const Json& body) {
+  const Fields fields(body);
+  return fields.find("session") != nullptr && fields.find("messages") == nullptr &&
+         fields.find("prompt") == nullptr;
+}
+
+// The memory of reading is given back before complete() counts what stays.
+Routed act_on_cache(const HttpRequest& request, const ServerState& state,
+                    engine::CacheAction action) {
+  std::unique_ptr<DeferredReply> ended;  // where a session is demoted, which ends it
+  const auto read = [&]() -> CompletionRequest {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    Json body = read_body(request, model, memory);
+    if (names_session(body)) {
+      if (action == engine::CacheAction::kPrefetch)
+        return read_session_prompt(body, model, request);
+      ended = end_session(body, model, request);
+      return {};
+    }
+    const ReadingTerms terms{memory, request.may_take_long};
+    if (Fields(body).find("messages") == nullptr) return read_text_request(body, model, terms);
+    return read_chat_request(std::move(body), model, terms);
+  };
+  CompletionRequest asked = read();
+  if (ended) return ended;
+  if (asked.prompts.size() != 1) throw ApiError(400, "prompt: expected one", "prompt");
+  asked.engine.action = action;
+  asked.engine.sampling.n = 1;
+  asked.output.stream = false;
+  asked.fingerprint.reset();
+  return complete(std::move(asked), request, state);
+}
+
+}  // namespace
+
+Routed prefetch(const HttpRequest& request, const ServerState& state) {
+  return act_on_cache(request, state, engine::CacheAction::kPrefetch);
+}
+
+Routed demote(const HttpRequest& request, const ServerState& state) {
+  return act_on_cache(request, state, engine::CacheAction::kDemote);
+}
+
+Routed close_session(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  ReadingMemory memory = reading_memory(request, state);
+  return end_session(read_body(request, model, memory), model, request);
+}
+
+}  // namespace pagoda::server
