@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/api/chat_prompt.h"
+#include "server/api/any_completion.h"
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/completion_route.h"
@@ -11,11 +11,12 @@
 namespace pagoda::server {
 namespace {
 
-// A body names a session and no prompt, or is one of a completion.
-bool names_session(const Json& body) {
+// A body names a session by a member or the header, as completions do, and has no prompt.
+bool names_session(const Json& body, const HttpRequest& request) {
   const Fields fields(body);
-  return fields.find("session") != nullptr && fields.find("messages") == nullptr &&
-         fields.find("prompt") == nullptr;
+  const auto has = [&](const char* name) { return fields.find(name) != nullptr; };
+  if (has("messages") || has("prompt") || has("input")) return false;
+  return has("session") || has("session_id") || has("prompt_cache_key") || !request.session.empty();
 }
 
 // The memory of reading is given back before complete() counts what stays.
@@ -26,15 +27,15 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
     Json body = read_body(request, model, memory);
-    if (names_session(body)) {
-      if (action == engine::CacheAction::kPrefetch)
+    if (names_session(body, request)) {
+      if (action == engine::CacheAction::kPrefetch) {
         return read_session_prompt(body, model, request);
+      }
       ended = end_session(body, model, request);
       return {};
     }
     const ReadingTerms terms{memory, request.may_take_long};
-    if (Fields(body).find("messages") == nullptr) return read_text_request(body, model, terms);
-    return read_chat_request(std::move(body), model, terms);
+    return read_any_completion(std::move(body), model, terms);
   };
   CompletionRequest asked = read();
   if (ended) return ended;

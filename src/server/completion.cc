@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "server/api/cache_explain.h"
 #include "server/api/embeddings.h"
 #include "server/api/request_memory.h"
 #include "server/api/retain.h"
@@ -95,6 +95,7 @@ void Completion::submit(std::uint32_t prompt) {
   submitted_[prompt].id = id.value();
   submitted_[prompt].choices_running = each;
   choices_running_ += each;
+  choices_open_ += each;
 }
 
 std::string Completion::take() {
@@ -134,7 +135,10 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   Choice& choice = choices_[event.choice];
   Submitted& submitted = submitted_of(choice);
   choice.state.prompt_scores = submitted.scores;
-  if (event.token && first_token_ns_ == 0) first_token_ns_ = model_.engine.now_ns();
+  if (event.token && first_token_ns_ == 0) {
+    first_token_ns_ = model_.engine.now_ns();
+    note_answer();
+  }
   if (event.token && event.choice % request_.choices_per_prompt() == 0) {
     submitted.cached_tokens = event.token->prompt_tokens_cached;
   }
@@ -149,13 +153,32 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
       out += abort(*failed);
       return;
     }
-    send(choice, next_piece(choice, event), out);
-    // A stop string ended this choice, so the rest of its sequence is not needed.
-    if (choice.text.ended() && --submitted.choices_open == 0 && submitted.choices_running > 0) {
-      model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
+    Piece piece = next_piece(choice, event);
+    if (choice.text.ended()) {
+      --choices_open_;
+      // A stop string ended this choice, so the rest of its sequence is not needed.
+      if (--submitted.choices_open == 0 && submitted.choices_running > 0) {
+        model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
+      }
+    }
+    if (waits_for_engine()) {
+      last_piece_ = {event.choice, std::move(piece)};
+    } else {
+      send(choice, std::move(piece), out);
     }
   }
   if (choices_running_ == 0 && !finished_) finish(out);
+}
+
+// True: the text has ended before the engine, which alone knows what became of the cache. The last
+// piece of a stream of chunks waits for it, because the last chunk tells that.
+bool Completion::waits_for_engine() const {
+  return choices_open_ == 0 && choices_running_ > 0 && streams() && !request_.writer &&
+         !has_last_chunk() && tells_of_cache();
+}
+
+void Completion::note_answer() {
+  if (const auto note = std::exchange(when_answered_, nullptr)) note();
 }
 
 void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
@@ -263,8 +286,14 @@ bool Completion::send_plain(Choice& choice, const Piece& piece, std::string& out
 }
 
 void Completion::finish(std::string& out) {
+  if (has_broken_vector()) {
+    out += abort(ApiError(500, "the model gave a vector that is not finite", {}, "internal_error"));
+    return;
+  }
+  if (last_piece_) send(choices_[last_piece_->choice], std::move(last_piece_->piece), out);
   finished_ = true;
   finished_ns_ = model_.engine.now_ns();
+  note_answer();
   if (!streams()) return;
   if (request_.writer) {
     if (!std::exchange(began_, true)) request_.writer->begin(facts(), out);
@@ -335,67 +364,8 @@ Usage Completion::usage() const {
 // A stream ends with a chunk without choices. Clients that ask for none get none: many of them read
 // the first choice of every chunk.
 bool Completion::has_last_chunk() const {
-  return request_.output.include_usage || request_.retain || request_.engine.explain;
-}
-
-// The members of a reply that tell what happened in the cache.
-Json Completion::cache_members() const {
-  Json members = request_.cache.diagnosis;
-  if (!request_.prompts.front().normalised.empty()) members["prompt_normalised"] = normalised();
-  if (request_.retain) members["retain"] = retained();
-  if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
-  if (request_.engine.explain) members["cache_explain"] = explained();
-  return members;
-}
-
-// The lines as the model got them, and what that saved.
-Json Completion::normalised() const {
-  const Prompt& prompt = request_.prompts.front();
-  Json lines = Json::array();
-  for (const NormalisedText& line : prompt.normalised) {
-    lines.push_back(
-        {{"rule", rule_name(line.rule)}, {"message", line.message}, {"served", line.served}});
-  }
-  return {{"lines", std::move(lines)}, {"tokens_saved", usage().normalised_tokens()}};
-}
-
-// The option without which nothing is retained; empty: there is a budget.
-std::string Completion::budget_option() const {
-  const bool has_budget = model_.engine.retain_blocks_max() > 0;
-  return has_budget ? "" : option_name_("retain_budget", {});
-}
-
-// Returns one value for one prompt and an array for several.
-Json Completion::retained() const {
-  Json all = Json::array();
-  for (const Submitted& submitted : submitted_) {
-    all.push_back(retain_json(*request_.retain, submitted.retain, budget_option()));
-  }
-  return all.size() == 1 ? all.front() : all;
-}
-
-Json Completion::breakpoints_kept() const {
-  Json all = Json::array();
-  for (std::size_t i = 0; i < submitted_.size(); ++i) {
-    all.push_back(cache_retention_json(request_.cache, request_.prompts[i].tokens.size(),
-                                       submitted_[i].breakpoints, budget_option()));
-  }
-  return all.size() == 1 ? all.front() : all;
-}
-
-Json Completion::explained() const {
-  const bool is_salted = !request_.engine.cache_salt.empty();
-  const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
-                              .salted_beside_tiers = is_salted && !model_.tiers.empty(),
-                              .option_name = option_name_,
-                              .form = model_.form ? &model_.form->found.form : nullptr};
-  Json all = Json::array();
-  for (std::size_t i = 0; i < submitted_.size(); ++i) {
-    const std::optional<kv::Explanation>& why = submitted_[i].explanation;
-    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms)
-                      : Json(nullptr));
-  }
-  return all.size() == 1 ? all.front() : all;
+  const bool asks_why = request_.engine.explain && !request_.cache.explains_miss;
+  return request_.output.include_usage || request_.retain || asks_why;
 }
 
 LogEntry Completion::log_entry(bool with_prompts) const {
@@ -433,27 +403,15 @@ LogEntry Completion::log_entry(bool with_prompts) const {
   return entry;
 }
 
+bool Completion::has_broken_vector() const {
+  return std::any_of(submitted_.begin(), submitted_.end(),
+                     [](const Submitted& submitted) { return !is_finite(submitted.embedding); });
+}
+
 HttpReply Completion::embeddings() const {
   std::vector<std::span<const float>> vectors;
   for (const Submitted& submitted : submitted_) vectors.emplace_back(submitted.embedding);
   return {.body = embeddings_json(vectors, request_, model_.name(), usage())};
-}
-
-// What of the prompt is in memory after a prefetch or a demotion, and what came or goes.
-HttpReply Completion::cache_action() const {
-  const Submitted& submitted = submitted_.front();
-  Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},
-                {"cached_tokens", submitted.cached_tokens}};
-  if (request_.engine.action == engine::CacheAction::kDemote) {
-    reply["blocks_demoted"] = submitted.blocks_demoted;
-    return json_reply(reply);
-  }
-  Json by_tier = Json::object();
-  for (std::size_t i = 0; i < model_.tiers.size(); ++i) {
-    by_tier[model_.tiers[i]] = submitted.load.tokens[i];
-  }
-  reply["loaded_tokens_by_tier"] = std::move(by_tier);
-  return json_reply(reply);
 }
 
 HttpReply Completion::reply() const {

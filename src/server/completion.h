@@ -51,6 +51,9 @@ class Completion {
   // Returns bytes that clients skip, for a stream that would be silent for too long.
   std::string keep_alive();
   bool finished() const { return finished_; }
+  // `note` is called once, when the answer begins, or ends without a token; before the bytes that
+  // take() returns then. Never for one that is refused or fails before.
+  void when_answered(std::function<void()> note) { when_answered_ = std::move(note); }
   // Holds the reason when the completion ended early. A stream that began has already sent it.
   const std::optional<ApiError>& error() const { return error_; }
   // Cancels the sequences that still run.
@@ -105,13 +108,17 @@ class Completion {
   ReplyFacts facts() const;
   bool send_plain(Choice& choice, const Piece& piece, std::string& out) const;
   void finish(std::string& out);
+  bool waits_for_engine() const;
+  void note_answer();
   Json envelope(std::string_view object) const;
   std::string event_text(const Json& choice, Json more) const;
   bool has_last_chunk() const;
   Json cache_members() const;
+  bool tells_of_cache() const;
   std::string budget_option() const;
   Json retained() const;
   Json breakpoints_kept() const;
+  bool has_broken_vector() const;
   HttpReply embeddings() const;
   HttpReply cache_action() const;
   Json normalised() const;
@@ -129,8 +136,15 @@ class Completion {
   std::shared_ptr<ReplyQueue> queue_;
   std::vector<Submitted> submitted_;  // [prompt]
   std::vector<Choice> choices_;       // [choice]
+  struct LastPiece {
+    std::uint32_t choice;
+    Piece piece;
+  };
+  std::optional<LastPiece> last_piece_;  // waits_for_engine()
   std::optional<ApiError> error_;
+  std::function<void()> when_answered_;
   std::uint64_t choices_running_ = 0;  // sequences that run in the engine
+  std::uint64_t choices_open_ = 0;     // choices whose text has not ended
   std::int64_t begun_ns_;
   std::int64_t first_token_ns_ = 0;
   std::int64_t finished_ns_ = 0;

@@ -10,23 +10,40 @@ namespace pagoda::server {
 namespace {
 
 // Takes the fingerprint out of a request, completes it, and compares it with the earlier one that
-// the client names. Our own explanation then stands beside the diagnosis.
+// the client names. Our own explanation stands beside a miss.
 std::optional<RequestFingerprint> diagnosed(CompletionRequest& asked, const ServerState& state) {
   std::optional<RequestFingerprint> now = std::exchange(asked.fingerprint, std::nullopt);
   if (now) {
     now->salt = asked.engine.cache_salt;
     now->session = asked.engine.session;
   }
+  if (asked.engine.explain_only) return std::nullopt;
   const DiagnosticsField& field = asked.cache.diagnostics;
-  if (!field.is_asked() || asked.engine.explain_only) return now;
-  std::optional<RequestFingerprint> before;
-  if (field.earlier_id) {
-    before = state.fingerprints().find(asked.engine.tenant, *field.earlier_id,
-                                       state.model().engine.now_ns());
+  if (field.is_asked()) {
+    std::optional<RequestFingerprint> before;
+    if (field.earlier_id) {
+      before = state.fingerprints().find(asked.engine.tenant, *field.earlier_id,
+                                         state.model().engine.now_ns());
+    }
+    Diagnosis diagnosis = diagnose(field, before, now);
+    asked.cache.diagnosis = std::move(diagnosis.members);
+    asked.cache.explains_miss = diagnosis.is_miss && !asked.engine.explain;
+    asked.engine.explain = asked.engine.explain || diagnosis.is_miss;
   }
-  asked.cache.diagnosis = diagnose(field, before, now);
-  asked.engine.explain = true;
+  if (now) now->thin_out();
   return now;
+}
+
+// Where a client's text is one that it has sent before, the cache would have had what lies behind
+// it in any case: normalising saved nothing.
+void count_saved(CompletionRequest& asked, const ServerState& state) {
+  Prompt& prompt = asked.prompts.front();
+  const bool computes =
+      !asked.engine.explain_only && asked.engine.action == engine::CacheAction::kNone;
+  if (prompt.normalised.empty() || !computes) return;
+  std::string replaced = asked.engine.cache_salt;
+  for (const NormalisedText& text : prompt.normalised) replaced += '\n' + text.replaced;
+  if (!state.normalised_texts().add(replaced)) prompt.normalised_upto = prompt.tokens.size();
 }
 
 }  // namespace
@@ -48,6 +65,7 @@ std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest&
   bind_to_caller(asked, request.caller);
   if (asked.engine.session.empty()) set_session(request.session, asked);
   std::optional<RequestFingerprint> fingerprint = diagnosed(asked, state);
+  count_saved(asked, state);
   asked.memory = ByteBudget::Hold(state.request_memory());
   if (!asked.memory.resize(asked.memory_bytes)) {
     throw out_of_request_memory(state.request_memory(), asked.memory_bytes);
@@ -56,8 +74,11 @@ std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest&
   auto completion =
       std::make_unique<Completion>(state.model(), std::move(asked), state.option_name());
   if (fingerprint) {
-    state.fingerprints().add(tenant, completion->id(), *std::move(fingerprint),
-                             state.model().engine.now_ns());
+    completion->when_answered(
+        [&state, tenant, id = completion->id(), kept = *std::move(fingerprint)]() mutable {
+          state.fingerprints().add(tenant, std::move(id), std::move(kept),
+                                   state.model().engine.now_ns());
+        });
   }
   return completion;
 }

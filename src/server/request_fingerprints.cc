@@ -6,25 +6,45 @@
 
 namespace pagoda::server {
 
+void RequestFingerprint::thin_out() {
+  constexpr std::size_t kFirst = 16;
+  constexpr std::size_t kLast = 128;
+  if (pieces.size() <= kPiecesMax) return;
+  const std::size_t between = pieces.size() - kFirst - kLast;
+  const std::size_t room = kPiecesMax - kFirst - kLast;
+  const std::size_t step = (between + room - 1) / room;
+  std::vector<Piece> left;
+  left.reserve(kPiecesMax);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const bool is_between = i >= kFirst && i + kLast < pieces.size();
+    if (!is_between || (i - kFirst) % step == 0) left.push_back(pieces[i]);
+  }
+  pieces = std::move(left);
+}
+
 FingerprintDifference compare(const RequestFingerprint& before, const RequestFingerprint& now) {
   using Kind = FingerprintDifference::Kind;
-  const std::size_t both = std::min(before.pieces.size(), now.pieces.size());
-  std::size_t same = 0;
-  while (same < both && before.pieces[same].message == now.pieces[same].message &&
-         before.pieces[same].hash == now.pieces[same].hash) {
-    ++same;
-  }
-  FingerprintDifference found;
-  if (same < before.pieces.size()) {
-    found.kind = same == now.pieces.size() ? Kind::kCompacted : Kind::kMessages;
+  const auto is_shared = [&](const RequestFingerprint::Piece& piece) {
+    return piece.index < now.pieces.size() && now.pieces[piece.index].hash == piece.hash;
+  };
+  const auto end = std::find_if_not(before.pieces.begin(), before.pieces.end(), is_shared);
+  // Other tools and another system prompt are told wherever a template shows them.
+  const bool is_other = before.tools != now.tools || before.system != now.system;
+  if (!is_other && end == before.pieces.end()) return {.tokens_reusable = before.prompt_tokens};
+  const bool shares_any = end != before.pieces.begin();
+  const std::size_t shared = shares_any ? std::prev(end)->index + std::size_t{1} : 0;
+  // What the earlier prompt begins with: an answer that is asked for again.
+  if (!is_other && shared == now.pieces.size()) return {.tokens_reusable = now.prompt_tokens};
+  FingerprintDifference found = {.kind = Kind::kMessages};
+  if (now.messages < before.messages && now.prompt_tokens < before.prompt_tokens) {
+    found.kind = Kind::kCompacted;
   }
   if (before.session != now.session) found.kind = Kind::kSession;
   if (before.options != now.options) found.kind = Kind::kOptions;
   if (before.format != now.format) found.kind = Kind::kFormat;
   if (before.system != now.system) found.kind = Kind::kSystem;
   if (before.tools != now.tools) found.kind = Kind::kTools;
-  found.tokens_reusable = same == 0 ? 0 : now.pieces[same - 1].tokens_end;
-  if (same == before.pieces.size()) found.tokens_reusable = before.prompt_tokens;
+  found.tokens_reusable = shares_any ? std::prev(end)->tokens_end : 0;
   found.tokens_missed =
       before.prompt_tokens - std::min(before.prompt_tokens, found.tokens_reusable);
   return found;

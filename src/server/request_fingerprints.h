@@ -19,16 +19,13 @@
 namespace pagoda::server {
 
 struct RequestFingerprint {
-  static constexpr std::size_t kMessagesMax = 256;
-  static constexpr std::uint32_t kToolList = UINT32_MAX;
+  static constexpr std::size_t kPiecesMax = 256;  // that are remembered
 
-  // The tokens that one message, or the list of tools, has in the prompt.
+  // The prompt up to the last token of a message, or of the list of tools.
   struct Piece {
-    std::uint32_t message = 0;  // or kToolList
-    std::uint64_t hash = 0;
-    std::uint64_t tokens_end = 0;  // of the prompt, up to its last
-
-    bool operator==(const Piece&) const = default;
+    std::uint32_t index = 0;  // among the pieces of its prompt
+    std::uint64_t hash = 0;   // of all tokens up to its end
+    std::uint64_t tokens_end = 0;
   };
 
   std::uint64_t tools = 0;
@@ -38,7 +35,12 @@ struct RequestFingerprint {
   std::string salt = {};
   std::string session = {};
   std::uint64_t prompt_tokens = 0;
-  std::vector<Piece> pieces = {};  // at most kMessagesMax; the last one stands for all that follow
+  std::uint64_t messages = 0;      // pieces that the prompt has
+  std::vector<Piece> pieces = {};  // in their order: all of them, or those that thin_out() left
+
+  // Leaves at most kPiecesMax pieces: the first ones, the last ones, and of those between them one
+  // in a few. A difference between two that are left is told as if it were right behind the first.
+  void thin_out();
 };
 
 // How a request differs from an earlier one, in the order in which a cache would notice.
@@ -50,7 +52,7 @@ struct FingerprintDifference {
     kFormat,
     kOptions,
     kSession,
-    kCompacted,  // the conversation is shorter
+    kCompacted,  // fewer messages and fewer tokens, which the earlier prompt does not begin with
     kMessages,
   };
 
@@ -58,6 +60,8 @@ struct FingerprintDifference {
   std::uint64_t tokens_missed = 0;    // of the earlier prompt, from the difference on
   std::uint64_t tokens_reusable = 0;  // before it
 };
+// `now` must have all its pieces. Where the earlier prompt's messages are all there again, or the
+// new one's are the beginning of them, nothing differs but tools and system prompts.
 FingerprintDifference compare(const RequestFingerprint& before, const RequestFingerprint& now);
 
 class RequestFingerprints {

@@ -14,6 +14,7 @@
 #include "server/access/rights.h"
 #include "server/api/anthropic/messages_reply.h"
 #include "server/api/anthropic/messages_request.h"
+#include "server/api/any_completion.h"
 #include "server/api/caller_fields.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoints.h"
@@ -126,14 +127,11 @@ CompletionRequest read_text(const HttpRequest& request, const ServerState& state
                            {memory, request.may_take_long});
 }
 
-CompletionRequest read_chat_or_text(const HttpRequest& request, const ServerState& state) {
+CompletionRequest read_any(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
-  Json body = read_body(request, model, memory);
-  if (Fields(body).find("messages") == nullptr) {
-    return read_text_request(body, model, {memory, request.may_take_long});
-  }
-  return read_chat_request(std::move(body), model, {memory, request.may_take_long});
+  return read_any_completion(read_body(request, model, memory), model,
+                             {memory, request.may_take_long});
 }
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
@@ -231,7 +229,7 @@ Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerm
 
 // Reports what a completion of the same body would find in the cache, and computes nothing.
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
-  CompletionRequest asked = read_chat_or_text(request, state);
+  CompletionRequest asked = read_any(request, state);
   asked.engine.explain = asked.engine.explain_only = true;
   asked.engine.sampling.n = 1;
   asked.output.stream = false;

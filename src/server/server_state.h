@@ -15,6 +15,7 @@
 #include "server/option_name.h"
 #include "server/request_fingerprints.h"
 #include "server/request_log.h"
+#include "server/seen_texts.h"
 #include "server/served_model.h"
 #include "server/server_meters.h"
 #include "server/server_options.h"
@@ -56,6 +57,7 @@ class ServerState {
   ByteBudget& request_memory() const { return request_memory_; }
 
   RequestFingerprints& fingerprints() const { return fingerprints_; }
+  SeenTexts& normalised_texts() const { return normalised_texts_; }
 
   const AccessRules& access() const { return access_; }
   const OptionName& option_name() const { return option_name_; }
@@ -91,6 +93,7 @@ class ServerState {
   mutable ServerMeters meters_;
   mutable RequestLog log_;
   mutable RequestFingerprints fingerprints_;
+  mutable SeenTexts normalised_texts_;
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
   mutable CacheTreeReader cache_tree_reader_{workers_};

@@ -327,24 +327,6 @@ TEST(Sessions, AreNamedByTheBodyOrAHeaderAndEndOnRequest) {
       << "a session that ended is found while it is there";
 }
 
-TEST(Sessions, WhatATurnLeavesBehindIsEvictedFirstAndAnswersStay) {
-  StoryFixture with;
-  StoryFixture without;
-  const std::string reminder = std::string(" (") + kLilysStory + ")";
-  for (int turn = 0; turn < 8; ++turn) {
-    std::vector<std::string> texts = {"Who is Tom?", "A boy."};
-    for (int i = 0; i < turn; ++i) {
-      texts.push_back("And then " + std::to_string(i));
-      texts.push_back("They played.");
-    }
-    texts.push_back("Go on." + std::to_string(turn) + reminder);
-    Json body = chat_of(texts);
-    const Json plain = without.ask(kChats, body);
-    body["prompt_cache_key"] = "agent";
-    EXPECT_EQ(with.ask(kChats, body)["choices"][0]["message"], plain["choices"][0]["message"]);
-  }
-}
-
 TEST(CacheActions, WithoutTiersTellWhatIsThere) {
   StoryFixture fixture;
   const Json body = chat_of({"Who is Tom?"});

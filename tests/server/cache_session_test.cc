@@ -6,7 +6,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kChatPath = "/v1/chat/completions";
+constexpr const char* kSessionChats = "/v1/chat/completions";
 constexpr const char* kClosePath = "/cache/session/close";
 constexpr const char* kPrefetchPath = "/cache/prefetch";
 constexpr const char* kDemotePath = "/cache/demote";
@@ -36,7 +36,7 @@ TEST(CacheSession, ASaltThatNoRequestMayHaveIsRefusedEverywhere) {
       EXPECT_EQ(Json::parse(reply.body)["error"]["param"], "cache_salt") << path;
     }
   }
-  fixture.ask(kChatPath, chat_about("Who is Tom?"));
+  fixture.ask(kSessionChats, chat_about("Who is Tom?"));
   const Json body = {{"session", "agent"}, {"cache_salt", std::string(512, 'x')}};
   EXPECT_EQ(fixture.post(kClosePath, body).status, 404) << "it could be one, and is none";
 }
@@ -72,14 +72,14 @@ class CacheSessionTenants : public testing::Test {
 
 TEST_F(CacheSessionTenants, ASessionOfOneIsNoOthers) {
   const Json turn = in_session(chat_about("Who is Tom?"), "agent");
-  ask("anna-key", kChatPath, turn);
+  ask("anna-key", kSessionChats, turn);
   const Json named = {{"session", "agent"}};
   for (const char* const path : {kClosePath, kPrefetchPath, kDemotePath}) {
     EXPECT_EQ(post("bert-key", path, named).status, 404) << path;
   }
   EXPECT_EQ(ask("bert-key", kDemotePath, turn)["blocks_demoted"], 0);
   EXPECT_EQ(ask("bert-key", kPrefetchPath, turn)["cached_tokens"], 0);
-  ask("bert-key", kChatPath, turn);
+  ask("bert-key", kSessionChats, turn);
   EXPECT_EQ(ask("bert-key", kClosePath, named)["closed"], true);
   const Json fetched = ask("anna-key", kPrefetchPath, named);
   EXPECT_EQ(fetched["cached_tokens"].get<int>(), fetched["prompt_tokens"].get<int>() - 1);
@@ -90,17 +90,17 @@ TEST_F(CacheSessionTenants, ASessionOfOneIsNoOthers) {
 TEST_F(CacheSessionTenants, DemotingTellsNothingOfWhatOthersHave) {
   Json published = chat_about("Who are you?");
   published["cache_public_upto"] = "system";
-  ask("press-key", kChatPath, published);
+  ask("press-key", kSessionChats, published);
   const Json question = chat_about("Who is Lily?");
   EXPECT_EQ(ask("anna-key", kDemotePath, question)["blocks_demoted"], 0);
-  ask("bert-key", kChatPath, question);
+  ask("bert-key", kSessionChats, question);
   EXPECT_EQ(ask("anna-key", kDemotePath, question)["blocks_demoted"], 0);
   EXPECT_GT(ask("bert-key", kDemotePath, question)["blocks_demoted"], 0);
 }
 
 TEST_F(CacheSessionTenants, AResetForgetsTheTenantsSessions) {
   const Json turn = in_session(chat_about("Who is Tom?"), "agent");
-  for (const char* const key : {"anna-key", "bert-key"}) ask(key, kChatPath, turn);
+  for (const char* const key : {"anna-key", "bert-key"}) ask(key, kSessionChats, turn);
   EXPECT_EQ(post("anna-key", "/reset_prefix_cache", Json()).status, 200);
   const Json named = {{"session", "agent"}};
   EXPECT_EQ(post("anna-key", kPrefetchPath, named).status, 404);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "server/api/embeddings.h"
 #include "server/story_fixture.h"
@@ -84,6 +85,45 @@ TEST(Embeddings, AreGivenInBase64Too) {
   for (const Json& value : floats) values.push_back(value.get<float>());
   const Json coded = fixture.ask(kEmbeddings, {{"input", "Once"}, {"encoding_format", "base64"}});
   EXPECT_EQ(coded["data"][0]["embedding"], base64_of(values)) << "the same bits";
+}
+
+// A runner whose hidden states have one number of the test's.
+class BrokenVectors final : public engine::Runner {
+ public:
+  BrokenVectors(engine::Runner& inner, float value) : inner_(inner), value_(value) {}
+
+  std::uint32_t launches_ahead() const override { return inner_.launches_ahead(); }
+  std::uint32_t hidden_width() const override { return inner_.hidden_width(); }
+  void launch(const engine::Launch& launch) override { inner_.launch(launch); }
+  engine::Collected collect() override {
+    engine::Collected all = inner_.collect();
+    hidden_.assign(all.hidden.begin(), all.hidden.end());
+    if (!hidden_.empty()) hidden_.back() = value_;
+    all.hidden = hidden_;
+    return all;
+  }
+
+ private:
+  engine::Runner& inner_;
+  float value_;
+  std::vector<float> hidden_;
+};
+
+TEST(Embeddings, ThatAreNotFiniteAreAnErrorAndNoBrokenJson) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float value : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 1.0f}) {
+    std::unique_ptr<BrokenVectors> broken;
+    StoryFixture fixture(100, true, [&](engine::Runner& runner) -> engine::Runner& {
+      broken = std::make_unique<BrokenVectors>(runner, value);
+      return *broken;
+    });
+    for (const char* const format : {"float", "base64"}) {
+      const HttpReply reply =
+          fixture.post(kEmbeddings, {{"input", "Once upon"}, {"encoding_format", format}});
+      EXPECT_EQ(reply.status, std::isfinite(value) ? 200 : 500) << value << reply.body;
+      EXPECT_TRUE(Json::accept(reply.body)) << reply.body;
+    }
+  }
 }
 
 TEST(Embeddings, OfBadInputAreRefusedWithThePath) {

@@ -1,5 +1,7 @@
 #include "server/api/cache_diagnostics.h"
 
+#include <utility>
+
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -16,8 +18,7 @@ const char* anthropic_reason(Difference kind) {
       return "tools_changed";
     case Difference::kSystem:
       return "system_changed";
-    case Difference::kSession:  // which changes no prompt
-      return nullptr;
+    case Difference::kSession:
     case Difference::kFormat:
     case Difference::kOptions:
     case Difference::kCompacted:
@@ -57,7 +58,7 @@ Json anthropic_json(const FingerprintDifference& found) {
 
 Json openai_json(const FingerprintDifference& found) {
   const char* const reason = openai_reason(found.kind);
-  if (reason == nullptr || found.tokens_missed == 0) return {{"type", "cache_hit"}};
+  if (reason == nullptr) return {{"type", "cache_hit"}};
   return {{"type", "cache_miss"},
           {"reason", reason},
           {"cache_missed_tokens", found.tokens_missed},
@@ -81,20 +82,25 @@ DiagnosticsField read_diagnostics(const Fields& fields) {
   return {.api = Api::kOpenAi, .earlier_id = std::string(*id)};
 }
 
-Json diagnose(const DiagnosticsField& field, const std::optional<RequestFingerprint>& before,
-              const std::optional<RequestFingerprint>& now) {
+Diagnosis diagnose(const DiagnosticsField& field, const std::optional<RequestFingerprint>& before,
+                   const std::optional<RequestFingerprint>& now) {
   const bool is_anthropic = field.api == Api::kAnthropic;
   const char* const member = is_anthropic ? "diagnostics" : "prompt_cache_diagnostics";
-  const auto missing = [&](const char* anthropic, const char* openai) -> Json {
-    if (!is_anthropic) return {{member, {{"type", openai}}}};
-    return {{member, {{"cache_miss_reason", {{"type", anthropic}}}}}};
+  const auto told = [&](Json value) {
+    return Diagnosis{.members = Json::object({{member, std::move(value)}})};
   };
-  if (!field.earlier_id) return {{member, nullptr}};
+  const auto missing = [&](const char* anthropic, const char* openai) {
+    if (!is_anthropic) return told({{"type", openai}});
+    return told({{"cache_miss_reason", {{"type", anthropic}}}});
+  };
+  if (!field.earlier_id) return told(nullptr);
   if (!before) return missing("previous_message_not_found", "comparison_response_not_found");
   // What is under another salt is another cache.
   if (!now || before->salt != now->salt) return missing("unavailable", "unavailable");
   const FingerprintDifference found = compare(*before, *now);
-  return {{member, is_anthropic ? anthropic_json(found) : openai_json(found)}};
+  Diagnosis diagnosis = told(is_anthropic ? anthropic_json(found) : openai_json(found));
+  diagnosis.is_miss = found.kind != Difference::kNone;
+  return diagnosis;
 }
 
 }  // namespace pagoda::server

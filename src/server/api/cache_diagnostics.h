@@ -24,9 +24,12 @@ struct DiagnosticsField {
 // Throws ApiError.
 DiagnosticsField read_diagnostics(const Fields& fields);
 
-// Returns the members of a reply: {"diagnostics": …} or {"prompt_cache_diagnostics": …}. `before`
-// is nothing where the id is not known, or no more.
-Json diagnose(const DiagnosticsField& field, const std::optional<RequestFingerprint>& before,
-              const std::optional<RequestFingerprint>& now);
+struct Diagnosis {
+  Json members;          // of a reply: {"diagnostics": …} or {"prompt_cache_diagnostics": …}
+  bool is_miss = false;  // tokens of the earlier request are missed
+};
+// `before` is nothing where the id is not known, or no more; `now` must have all its pieces.
+Diagnosis diagnose(const DiagnosticsField& field, const std::optional<RequestFingerprint>& before,
+                   const std::optional<RequestFingerprint>& now);
 
 }  // namespace pagoda::server

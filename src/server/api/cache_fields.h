@@ -25,6 +25,7 @@ struct CacheFields {
   bool prewarm = false;  // the prompt is computed, and nothing is answered
   DiagnosticsField diagnostics = {};
   Json diagnosis = Json::object();  // members of the reply
+  bool explains_miss = false;  // the engine explains for the diagnosis, not because it was asked
 
   bool asks_to_keep() const { return whole_prompt || !marks.empty() || marks_dropped > 0; }
 };

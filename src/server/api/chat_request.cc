@@ -28,19 +28,18 @@ void read_logprobs(const Fields& fields, OutputOptions& output) {
   }
 }
 
-// Conversations that share no more than a system prompt and a question are different ones. A chat
-// without a question shares nothing with another.
+// Conversations that share no more than a system prompt and a question are different ones. The
+// first turn goes up to the message behind the question, so that what the template writes between
+// them belongs to it; where there is no such message, the whole prompt is the first turn.
 std::uint64_t first_turn_of(std::span<const text::Origin> origins) {
-  const auto is_user = [](const text::Origin& origin) {
-    return origin.source == text::Source::kUser && origin.message != text::Origin::kNoMessage;
-  };
-  const auto first = std::find_if(origins.begin(), origins.end(), is_user);
-  if (first == origins.end()) return origins.size();
-  std::uint64_t end = 0;
-  for (std::uint64_t i = 0; i < origins.size(); ++i) {
-    if (origins[i].message == first->message) end = i + 1;
-  }
-  return end;
+  constexpr std::uint32_t kNoMessage = text::Origin::kNoMessage;
+  const auto question = std::find_if(origins.begin(), origins.end(), [](const auto& origin) {
+    return origin.source == text::Source::kUser && origin.message != kNoMessage;
+  });
+  const auto next = std::find_if(question, origins.end(), [&](const text::Origin& origin) {
+    return origin.message != kNoMessage && origin.message != question->message;
+  });
+  return static_cast<std::uint64_t>(next - origins.begin());
 }
 
 // The tokens before what was put in are what the cache would have had anyway.

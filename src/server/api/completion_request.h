@@ -30,7 +30,7 @@ struct Prompt {
   std::vector<std::size_t> begins;    // the byte in it at which each token begins
   std::vector<NormalisedText> normalised = {};
   std::uint64_t normalised_upto = 0;    // the token behind the first line of `normalised`
-  std::uint64_t first_turn_tokens = 0;  // of a chat: up to the end of the first user message
+  std::uint64_t first_turn_tokens = 0;  // of a chat: up to the message behind the first question
 };
 
 // How outputs become text.

@@ -110,6 +110,11 @@ std::string base64_of(std::span<const float> values) {
   return text;
 }
 
+bool is_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
 std::string embeddings_json(std::span<const std::span<const float>> vectors,
                             const CompletionRequest& request, std::string_view model,
                             const Usage& usage) {

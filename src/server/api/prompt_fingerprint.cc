@@ -28,19 +28,23 @@ std::uint64_t hash_system(const Json& messages) {
   return hash;
 }
 
-// Template text between messages is left out: it says which role comes next.
+// Template text counts with the message behind it; what stands behind the last message says who
+// speaks next, and is of no piece.
 std::vector<RequestFingerprint::Piece> pieces_of(const text::PromptTokens& tokens) {
+  constexpr std::uint32_t kNoMessage = text::Origin::kNoMessage;
   std::vector<RequestFingerprint::Piece> pieces;
+  std::uint64_t hash = 0;
+  text::Origin last = {};  // of the last piece
   for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
+    hash = mix(hash, tokens.ids[i].value() + std::uint64_t{1});
     const text::Origin origin = tokens.origins[i];
-    const bool has_message = origin.message != text::Origin::kNoMessage;
-    if (!has_message && origin.source != text::Source::kTool) continue;
-    const std::uint32_t message = has_message ? origin.message : RequestFingerprint::kToolList;
-    const bool goes_on = !pieces.empty() && (pieces.back().message == message ||
-                                             pieces.size() == RequestFingerprint::kMessagesMax);
-    if (!goes_on) pieces.push_back({.message = message});
-    pieces.back().hash = mix(pieces.back().hash, tokens.ids[i].value() + 1);
+    const bool is_tool_list = origin.message == kNoMessage && origin.source == text::Source::kTool;
+    if (origin.message == kNoMessage && !is_tool_list) continue;
+    const bool goes_on = !pieces.empty() && origin.message == last.message;
+    if (!goes_on) pieces.push_back({.index = static_cast<std::uint32_t>(pieces.size())});
+    pieces.back().hash = hash;
     pieces.back().tokens_end = i + 1;
+    last = origin;
   }
   return pieces;
 }
@@ -49,12 +53,14 @@ std::vector<RequestFingerprint::Piece> pieces_of(const text::PromptTokens& token
 
 RequestFingerprint fingerprint_of(const text::Conversation& conversation,
                                   const text::PromptTokens& tokens, const Json* format) {
-  return {.tools = hash_json(conversation.tools),
-          .system = hash_system(conversation.messages),
-          .format = format != nullptr ? hash_json(*format) : 0,
-          .options = hash_json(conversation.kwargs),
-          .prompt_tokens = tokens.ids.size(),
-          .pieces = pieces_of(tokens)};
+  RequestFingerprint fingerprint = {.tools = hash_json(conversation.tools),
+                                    .system = hash_system(conversation.messages),
+                                    .format = format != nullptr ? hash_json(*format) : 0,
+                                    .options = hash_json(conversation.kwargs),
+                                    .prompt_tokens = tokens.ids.size(),
+                                    .pieces = pieces_of(tokens)};
+  fingerprint.messages = fingerprint.pieces.size();
+  return fingerprint;
 }
 
 }  // namespace pagoda::server

@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "server/api/date_text.h"
+
 namespace pagoda::server {
 namespace {
 
@@ -19,23 +21,47 @@ constexpr std::array<std::string_view, 8> kDateLabels = {
     "Current date:",       "Current date and time:", "Current time:",
     "The current date is", "The current time is"};
 
-// A line, or what is before its value, that a rule is for.
-struct LineLabel {
+// The value of a label in a line, which a rule replaces.
+struct LabelledValue {
   NormaliseRule rule;
-  std::size_t bytes;  // of the line, up to what is replaced
+  std::size_t begin;  // behind the label
+  std::size_t end;
 };
 
-std::optional<LineLabel> label_of(std::string_view line) {
+// Returns the end of "key=value; key=value;". The last pair may lack its semicolon at the end of
+// the line; what is no pair stays.
+std::size_t pairs_end(std::string_view text) {
+  std::size_t end = 0;
+  for (;;) {
+    const std::size_t begin = std::min(text.find_first_not_of(' ', end), text.size());
+    const std::size_t stop = std::min(text.find_first_of(" ;", begin), text.size());
+    const std::string_view pair = text.substr(begin, stop - begin);
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string_view::npos) return end;
+    if (stop == text.size()) return stop;
+    if (text[stop] != ';') return end;
+    end = stop + 1;
+  }
+}
+
+std::optional<LabelledValue> find_value(std::string_view line) {
   std::size_t indent = 0;
   while (indent < kIndentMax && indent < line.size() &&
-         (line[indent] == ' ' || line[indent] == '-'))
+         (line[indent] == ' ' || line[indent] == '-')) {
     ++indent;
-  const std::string_view words = line.substr(indent);
-  if (words.starts_with(kBillingHeader)) {
-    return LineLabel{NormaliseRule::kClaudeCode, indent + kBillingHeader.size()};
   }
+  const std::string_view words = line.substr(indent);
+  const auto value = [&](NormaliseRule rule, std::string_view label,
+                         std::size_t (*end_of)(std::string_view)) -> std::optional<LabelledValue> {
+    if (!words.starts_with(label)) return std::nullopt;
+    const std::size_t bytes = end_of(words.substr(label.size()));
+    if (bytes == 0) return std::nullopt;
+    const std::size_t begin = indent + label.size();
+    return LabelledValue{rule, begin, begin + bytes};
+  };
+  if (const auto found = value(NormaliseRule::kClaudeCode, kBillingHeader, pairs_end)) return found;
   for (const std::string_view label : kDateLabels) {
-    if (words.starts_with(label)) return LineLabel{NormaliseRule::kDate, indent + label.size()};
+    if (const auto found = value(NormaliseRule::kDate, label, date_end)) return found;
   }
   return std::nullopt;
 }
@@ -48,13 +74,14 @@ void normalise_text(std::string& text, std::uint32_t message, const NormaliseRul
   while (at < text.size() && replaced.size() < kNormalisedMax) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = std::string_view(text).substr(at, end - at);
-    const std::optional<LineLabel> label = label_of(line);
-    if (label && rules.has(label->rule) && label->bytes < line.size()) {
-      const std::string fixed = std::string(line.substr(0, label->bytes)) + std::string(kFixed);
+    const std::optional<LabelledValue> value = find_value(line);
+    if (value && rules.has(value->rule)) {
+      const std::string fixed = std::string(line.substr(0, value->begin)) + std::string(kFixed);
       served.append(text, copied, at - copied);
       served += fixed;
-      copied = end;
-      replaced.push_back({label->rule, message, fixed});
+      copied = at + value->end;
+      replaced.push_back({value->rule, message, fixed,
+                          std::string(line.substr(value->begin, value->end - value->begin))});
     }
     at = end + 1;
   }
@@ -95,7 +122,7 @@ std::vector<NormalisedText> normalise_messages(Json& messages, const NormaliseRu
   for (std::uint32_t i = 0; i < messages.size(); ++i) {
     Json& message = messages[i];
     const auto role = message.find("role");
-    if (role == message.end() || (*role != "system" && *role != "developer")) continue;
+    if (role == message.end() || (*role != "system" && *role != "developer")) break;
     const auto content = message.find("content");
     if (content == message.end()) continue;
     if (content->is_string()) {
@@ -112,8 +139,8 @@ std::vector<NormalisedText> normalise_messages(Json& messages, const NormaliseRu
 }
 
 const char* rule_for(std::string_view line) {
-  const std::optional<LineLabel> label = label_of(line);
-  return label ? rule_name(label->rule).data() : nullptr;
+  const std::optional<LabelledValue> value = find_value(line);
+  return value ? rule_name(value->rule).data() : nullptr;
 }
 
 }  // namespace pagoda::server

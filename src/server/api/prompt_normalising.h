@@ -15,8 +15,8 @@
 namespace pagoda::server {
 
 enum class NormaliseRule : std::uint8_t {
-  kClaudeCode,  // the line "x-anthropic-billing-header: …", which has a hash of the request
-  kDate,        // what follows "Today's date:" and the like in a system prompt, to the line's end
+  kClaudeCode,  // the pairs of "x-anthropic-billing-header: a=b; cch=…;", a hash of the request
+  kDate,        // the date and time that follow "Today's date:" and the like
 };
 
 inline constexpr std::size_t kNormaliseRules = 2;
@@ -34,15 +34,16 @@ struct NormaliseRules {
 // Reads "claude-code,date". An error names the word that is no rule.
 Result<NormaliseRules> read_normalise_rules(std::string_view text);
 
-// A line that was replaced.
+// A value that was replaced.
 struct NormalisedText {
   NormaliseRule rule;
-  std::uint32_t message = 0;
-  std::string served;  // the line as the model gets it
+  std::uint32_t message = 0;  // of the chat, as it was sent
+  std::string served;         // the line as the model gets it, up to the end of the value
+  std::string replaced;       // the client's value
 };
 
-// Replaces such lines in the system messages of a chat. Linear; at most kNormalisedMax lines are
-// replaced, so that what is reported is bounded.
+// Replaces such values at the beginnings of lines, in the system messages with which a chat begins.
+// Linear; at most kNormalisedMax are replaced, so that what is reported is bounded.
 inline constexpr std::size_t kNormalisedMax = 16;
 std::vector<NormalisedText> normalise_messages(Json& messages, const NormaliseRules& rules);
 

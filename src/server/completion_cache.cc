@@ -1,0 +1,91 @@
+// What a completion tells about the cache.
+#include "server/api/cache_explain.h"
+#include "server/api/retain.h"
+#include "server/completion.h"
+
+namespace pagoda::server {
+
+// The members of a reply that tell what happened in the cache.
+Json Completion::cache_members() const {
+  Json members = request_.cache.diagnosis;
+  if (!request_.prompts.front().normalised.empty()) members["prompt_normalised"] = normalised();
+  if (request_.retain) members["retain"] = retained();
+  if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
+  if (request_.engine.explain) members["cache_explain"] = explained();
+  return members;
+}
+
+// The same question as whether cache_members() has any.
+bool Completion::tells_of_cache() const {
+  return !request_.cache.diagnosis.empty() || !request_.prompts.front().normalised.empty() ||
+         request_.retain || request_.cache.asks_to_keep() || request_.engine.explain;
+}
+
+// The lines as the model got them, and what that saved.
+Json Completion::normalised() const {
+  const Prompt& prompt = request_.prompts.front();
+  Json lines = Json::array();
+  for (const NormalisedText& line : prompt.normalised) {
+    lines.push_back(
+        {{"rule", rule_name(line.rule)}, {"message", line.message}, {"served", line.served}});
+  }
+  return {{"lines", std::move(lines)}, {"tokens_saved", usage().normalised_tokens()}};
+}
+
+// The option without which nothing is retained; empty: there is a budget.
+std::string Completion::budget_option() const {
+  const bool has_budget = model_.engine.retain_blocks_max() > 0;
+  return has_budget ? "" : option_name_("retain_budget", {});
+}
+
+// Returns one value for one prompt and an array for several.
+Json Completion::retained() const {
+  Json all = Json::array();
+  for (const Submitted& submitted : submitted_) {
+    all.push_back(retain_json(*request_.retain, submitted.retain, budget_option()));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
+Json Completion::breakpoints_kept() const {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    all.push_back(cache_retention_json(request_.cache, request_.prompts[i].tokens.size(),
+                                       submitted_[i].breakpoints, budget_option()));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
+Json Completion::explained() const {
+  const bool is_salted = !request_.engine.cache_salt.empty();
+  const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
+                              .salted_beside_tiers = is_salted && !model_.tiers.empty(),
+                              .option_name = option_name_,
+                              .form = model_.form ? &model_.form->found.form : nullptr};
+  Json all = Json::array();
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    const std::optional<kv::Explanation>& why = submitted_[i].explanation;
+    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms)
+                      : Json(nullptr));
+  }
+  return all.size() == 1 ? all.front() : all;
+}
+
+// What of the prompt is in memory after a prefetch or a demotion, and what came or goes.
+HttpReply Completion::cache_action() const {
+  const Submitted& submitted = submitted_.front();
+  Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},
+                {"cached_tokens", submitted.cached_tokens}};
+  if (request_.engine.action == engine::CacheAction::kDemote) {
+    reply["blocks_demoted"] = submitted.blocks_demoted;
+    return json_reply(reply);
+  }
+  Json by_tier = Json::object();
+  for (std::size_t i = 0; i < model_.tiers.size(); ++i) {
+    by_tier[model_.tiers[i]] = submitted.load.tokens[i];
+  }
+  reply["loaded_tokens_by_tier"] = std::move(by_tier);
+  return json_reply(reply);
+}
+
+}  // namespace pagoda::server
