@@ -267,12 +267,19 @@ Result<std::uint64_t> Core::close_session(const SessionName& name) {
 
 void Core::reset(std::optional<TenantId> tenant) {
   cache_.advance_time(clock_.now_ns());
+  forget_session_prompts(tenant);
   if (tenant) {
-    session_prompts_.forget(*tenant);
     cache_.clear(kv::OwnerId(tenant->value()));
   } else {
-    session_prompts_.forget_all();
     cache_.clear();
+  }
+}
+
+void Core::forget_session_prompts(std::optional<TenantId> tenant) {
+  if (tenant) {
+    session_prompts_.forget(*tenant);
+  } else {
+    session_prompts_.forget_all();
   }
 }
 

@@ -82,7 +82,9 @@ class Core {
   // Returns when a session is closed because nobody uses it, at the earliest; nothing: never.
   std::optional<std::int64_t> next_close_ns() const { return cache_.sessions().next_due_ns(); }
   // The last prompts of sessions. Any thread.
+  // These two may be called from any thread.
   const SessionPrompts& session_prompts() const { return session_prompts_; }
+  void forget_session_prompts(std::optional<TenantId> tenant);
   // Evicts what is idle in a tenant's private regions, or everything, and forgets the sessions and
   // prompts there.
   void reset(std::optional<TenantId> tenant);

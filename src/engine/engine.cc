@@ -140,6 +140,7 @@ void Engine::close_session(SessionName name,
 }
 
 void Engine::reset(std::optional<TenantId> tenant) {
+  core_.forget_session_prompts(tenant);  // whoever asks by session next finds none
   leave(Order([tenant](Core& core) { core.reset(tenant); }));
 }
 

@@ -11,7 +11,7 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kWordsMax = 12;
-constexpr std::size_t kWordBytesMax = 40;  // 2026-11-17T17:03:22.123456789+01:00 has 35
+constexpr std::size_t kDateBytesMax = 40;  // 2026-11-17T17:03:22.123456789+01:00 has 35
 
 enum class DateWord {
   kNone,
@@ -80,7 +80,7 @@ std::vector<Word> read_words(std::string_view text) {
     while (end > begin && std::string_view(".,;").find(text[end - 1]) != std::string_view::npos) {
       --end;
     }
-    if (end == begin || end - begin > kWordBytesMax) break;
+    if (end == begin || end - begin > kDateBytesMax) break;
     const std::string_view word = text.substr(begin, end - begin);
     const DateWord kind = is_ascii_digit(word.front()) ? kind_of_number(word) : kind_of_name(word);
     if (kind == DateWord::kNone) break;

@@ -107,27 +107,6 @@ class Life(unittest.TestCase):
 
     def test_a_second_signal_ends_it_at_once(self):
         with served.Served(served.STORIES, "-t", "1") as server:
-    def test_a_body_that_is_being_read_is_read_no_further(self):
-        # A million parts take seconds to read, on one of the threads of --threads-text.
-        part = b'{"type":"text","text":"x"}'
-        body = b'{"max_tokens":1,"messages":[],"system":[' + b",".join([part] * 1_000_000) + b"]}"
-        with served.Served(served.STORIES, "-t", "1", "--shutdown-timeout", "0.1") as server:
-            with server.socket(60) as raw:
-                raw.sendall(
-                    b"POST /v1/messages/count_tokens HTTP/1.1\r\nHost: localhost\r\n"
-                    b"Content-Type: application/json\r\n"
-                    + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
-                )
-                before = cpu_seconds(server.process.pid)
-                served.wait_until(lambda: cpu_seconds(server.process.pid) > before + 0.2)
-                server.signal()
-                text = b""
-                while piece := raw.recv(65536):
-                    text += piece
-            self.assertIn(b" 503 ", text.split(b"\r\n")[0])
-            self.assertIn(b"the server is stopping", text)
-            self.assertEqual(server.wait(), 0)
-
             raw = server.socket()
             post_raw(raw, {**LONG, "n": 64, "temperature": 1.0})
             served.wait_until(lambda: server.snapshot()["now"]["answers_running"] > 0)
@@ -164,31 +143,6 @@ class Life(unittest.TestCase):
 
     def test_idle_costs_no_processor_time(self):
         with served.Served() as server:
-    def test_the_greeting_names_what_the_context_chose(self):
-        model = os.path.join(served.SOURCE, "tests", "data", "models", "arch_phi3_longrope.gguf")
-        choices = {32: "short factors, for up to 32", 64: "long factors, for more than 32"}
-        for context, choice in choices.items():
-            with served.Served(model, "-t", "1", "--max-model-len", str(context)) as server:
-                self.assertIn(
-                    f"context {context} tokens (longrope's {choice} tokens), ", server.greeting
-                )
-        with served.Served(served.STORIES, "-t", "1") as server:
-            self.assertIn("context 512 tokens, KV cache ", server.greeting)
-
-    def test_a_model_file_that_is_truncated_is_named(self):
-        with tempfile.TemporaryDirectory() as folder:
-            model = os.path.join(folder, "model.gguf")
-            shutil.copy(served.STORIES, model)
-            # Kernels that multiply by weights where they are mapped.
-            with mock.patch.dict(os.environ, PAGODA_KERNELS="ref"):
-                server = served.Served(model, "-t", "1")
-            with server:
-                os.truncate(model, 4096)
-                with server.socket() as raw:
-                    post_raw(raw, LONG)
-                    self.assertEqual(server.wait(), 1)
-                self.assertIn(f"error: {model}: the model's file was truncated", server.stderr())
-
             server.post("/v1/completions", {"prompt": "Once", "max_tokens": 4})
             idle = server.socket()
             time.sleep(0.5)
