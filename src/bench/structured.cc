@@ -6,6 +6,7 @@
 
 #include "app/mask_tokens.h"
 #include "bench/benchmarks.h"
+#include "bench/constrained_batch.h"
 #include "bench/samples.h"
 #include "bench/structured_cases.h"
 #include "bench/tekken_tokens.h"
@@ -24,10 +25,22 @@ struct NamedVocabulary {
   double seconds = 0;  // that its trie took
 };
 
+bool is_vocabulary_alone(const BenchStructuredOptions& options) {
+  return options.model.ends_with(".json");
+}
+
+// How fast a batch is with a grammar on `which` of its sequences, beside one without.
+void add_batch(terminal::BenchReport& report, const std::string& which, double rate, double none) {
+  report.add_figure("batch_" + which + "_constrained_ratio", rate / none,
+                    fmt::format("batch {}, {} constrained: {:.1f} tok/s, {:.3f} of the {:.1f} "
+                                "without a grammar",
+                                kConstrainedBatch, which, rate, rate / none, none));
+}
+
 Result<NamedVocabulary> load_vocabulary(const BenchStructuredOptions& options,
                                         const BenchRun& run) {
   NamedVocabulary vocabulary;
-  if (options.model.ends_with(".json")) {
+  if (is_vocabulary_alone(options)) {
     const std::int64_t began = run.clock().now_ns();
     ASSIGN_OR_RETURN(vocabulary.tokens, read_tekken(options.model));
     vocabulary.seconds = seconds_between(began, run.clock().now_ns());
@@ -131,6 +144,12 @@ Result<terminal::BenchReport> bench_structured(const BenchStructuredOptions& opt
   report.add_figure(
       "trie_seconds", vocabulary.seconds,
       fmt::format("the vocabulary took {:.0f} ms, once at load", vocabulary.seconds * 1e3));
+  if (is_vocabulary_alone(options)) return report;
+  ASSIGN_OR_RETURN(
+      const ConstrainedBatch batch,
+      measure_constrained_batch(run, vocabulary.tokens, std::min(options.repeats, 5U)));
+  add_batch(report, "one", batch.one, batch.none);
+  add_batch(report, "all", batch.all, batch.none);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chat/call_id.h"
+#include "chat/call_literals.h"
 
 namespace pagoda::chat {
 namespace {
@@ -22,7 +23,7 @@ AnswerParser::AnswerParser(const AnswerForm& form, const ToolSchemas& schemas,
       has_anchor_(options.reads_calls && form.calls && section_marker(*form.calls).empty()),
       anchored_(has_anchor_) {
   if (form.channels) {
-    channels_.emplace(options.reads_calls, schemas);
+    channels_.emplace(options.reads_calls, schemas, as_written());
     return;
   }
   if (form.reasoning) {
@@ -37,6 +38,7 @@ AnswerParser::AnswerParser(const AnswerForm& form, const ToolSchemas& schemas,
 
 void AnswerParser::add_call_markers(const ToolCallForm& calls) {
   add_marker(section_marker(calls), MarkerKind::kCalls, calls.before);
+  if (as_written()) return;
   add_marker(inner_marker(calls), MarkerKind::kInnerCalls, calls.before);
   for (const std::string& begin : calls.other_begins) {
     add_marker(begin, MarkerKind::kOtherCalls, calls.before);
@@ -65,6 +67,8 @@ bool AnswerParser::is_sought(const Marker& marker, bool behind_words) const {
     case MarkerKind::kTurnEnd:
       return true;
     default:
+      if (as_written() && in_reasoning_) return false;
+      if (behind_words && options_.calls >= CallReading::kFirst) return false;
       return again_ < kAgainMax;
   }
 }
@@ -110,6 +114,12 @@ bool AnswerParser::seek_again() {
   }
   if (!reader_) return false;
   reader_.reset();
+  if (as_written()) {
+    // A call that was cut off before its arguments.
+    mark_.reset();
+    at_ = buffer_.size();
+    return false;
+  }
   const std::size_t mark = *std::exchange(mark_, std::nullopt);
   const std::string_view held = std::string_view(buffer_).substr(mark);
   at_ = std::max(mark, std::min(mark_end_, buffer_.size()));
@@ -123,6 +133,8 @@ bool AnswerParser::seek_again() {
 void AnswerParser::run() {
   if (channels_) {
     const auto emit_kind = [this](AnswerEvent::Kind kind, std::string_view text) {
+      const bool is_content = kind == AnswerEvent::Kind::kContent;
+      if (is_content && options_.calls == CallReading::kAlone) return;
       emit({kind, std::string(text)});
     };
     at_ += channels_->read(rest(), finishing_, emit_kind, *this);
@@ -254,6 +266,14 @@ bool AnswerParser::step_anchored() {
   const std::string_view text = rest();
   const std::size_t space = head_space(text).size();
   if (space == text.size() && !finishing_ && space <= kLeadingSpaceMax) return false;
+  if (as_written()) {
+    const LiteralMatch opens = match_start(text.substr(space), bare_opening(*form_.calls));
+    if (opens == LiteralMatch::kPartial && !finishing_ && space <= kLeadingSpaceMax) return false;
+    if (opens != LiteralMatch::kYes) {
+      anchored_ = false;
+      return true;
+    }
+  }
   anchored_ = false;
   const char first = space < text.size() ? text[space] : ' ';
   const bool json = form_.calls->syntax == CallSyntax::kJsonObject;
@@ -346,7 +366,7 @@ void AnswerParser::give_up_section() {
 }
 
 bool AnswerParser::begin_call(std::string_view name, std::string_view id) {
-  if (needs_known_name_ && !schemas_.contains(name)) return false;
+  if ((needs_known_name_ || as_written()) && !schemas_.contains(name)) return false;
   if (is_draft_) return true;
   if (options_.single_call && calls_ == 1) {
     ended_ = true;
@@ -356,8 +376,10 @@ bool AnswerParser::begin_call(std::string_view name, std::string_view id) {
   call_open_ = true;
   std::string own(id);
   if (!is_call_id(form_.ids, id) || !ids_.emplace(id).second) {
-    own = make_call_id(form_.ids, options_.id_seed, calls_, name);
-    ids_.insert(own);
+    std::uint32_t number = calls_;
+    do {
+      own = make_call_id(form_.ids, options_.id_seed, number++, name);
+    } while (!ids_.insert(own).second);
   }
   emit({AnswerEvent::Kind::kCallBegin, std::string(name), calls_, std::move(own)});
   ++calls_;
@@ -372,7 +394,7 @@ void AnswerParser::add_arguments(std::string_view piece) {
 void AnswerParser::end_call() { call_open_ = false; }
 
 void AnswerParser::emit_text(std::string_view text) {
-  if (text.empty()) return;
+  if (text.empty() || (!in_reasoning_ && options_.calls == CallReading::kAlone)) return;
   if (!core(text).empty()) (in_reasoning_ ? has_reasoning_ : has_content_) = true;
   if (!in_reasoning_) is_leading_ = false;
   emit({in_reasoning_ ? AnswerEvent::Kind::kReasoning : AnswerEvent::Kind::kContent,

@@ -4,8 +4,8 @@
 // call that is malformed before its arguments begin becomes content with its markers; what is
 // malformed behind that point is content from there on. A call within reasoning is a draft and so
 // part of the reasoning, unless the answer ends with it: some models forget to end their reasoning
-// before a call. No text is lost, and nothing depends on how the text is cut into pieces. Pieces
-// must be whole characters. One thread may use a parser at a time.
+// before a call. But for CallReading no text is lost, and nothing depends on how the text is cut
+// into pieces. Pieces must be whole characters. One thread may use a parser at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,20 @@
 
 namespace pagoda::chat {
 
+// Which texts are calls.
+enum class CallReading : std::uint8_t {
+  kAnySpelling,  // whatever models write in place of the form
+  // A grammar makes the model write calls as the form has them: nothing else is a call.
+  kAsWritten,  // behind any text
+  kFirst,      // behind reasoning alone
+  kAlone,      // likewise, and there is nothing else: a call that is cut off is no content
+};
+
 struct AnswerOptions {
   bool in_reasoning = false;  // the prompt has opened the reasoning
   bool reads_calls = true;    // false: the text of calls is content
   bool single_call = false;   // the answer ends where a second call begins
+  CallReading calls = CallReading::kAnySpelling;
   std::uint64_t id_seed = 0;  // the ids of calls are a function of it
 };
 
@@ -80,6 +90,7 @@ class AnswerParser : private CallSink {
     return kind == MarkerKind::kCalls || kind == MarkerKind::kOtherCalls ||
            kind == MarkerKind::kInnerCalls;
   }
+  bool as_written() const { return options_.calls != CallReading::kAnySpelling; }
   bool is_sought(const Marker& marker, bool behind_words) const;
   void run();
   bool seek_again();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "chat/json_stream.h"
+#include "chat/literal.h"
 
 namespace pagoda::chat {
 
@@ -28,6 +29,13 @@ CallLiterals call_literals(const ToolCallForm& form, std::string_view name, unsi
   }
   literals.end = form.call_end;
   return literals;
+}
+
+std::string bare_opening(const ToolCallForm& form) {
+  if (form.syntax != CallSyntax::kJsonObject) return std::string(core(form.section_begin));
+  const std::string begin = form.section_begin + call_literals(form, "").begin;
+  const std::size_t key = begin.find('"');
+  return begin.substr(0, begin.find('"', key + 1) + 1);
 }
 
 }  // namespace pagoda::chat

@@ -23,4 +23,8 @@ struct CallLiterals {
 // The texts of call number `call` of an answer. Ids that the model would write are left empty.
 CallLiterals call_literals(const ToolCallForm& form, std::string_view name, unsigned call = 0);
 
+// The text at which an answer is seen to be calls that nothing announces: "{\"name\"", or a
+// bracket.
+std::string bare_opening(const ToolCallForm& form);
+
 }  // namespace pagoda::chat

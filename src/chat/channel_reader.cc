@@ -114,6 +114,13 @@ void ChannelReader::open_body(std::string_view header, CallSink& sink) {
 
 std::size_t ChannelReader::read_body(std::string_view text, bool finishing, const Emit& emit,
                                      CallSink& sink) {
+  if (as_written_ && at_ == At::kCall && arguments_.state() == JsonStream::State::kOpen) {
+    std::string out;
+    const std::size_t taken = arguments_.read(text, out);
+    has_arguments_ = has_arguments_ || !out.empty();
+    if (!out.empty()) sink.add_arguments(out);
+    if (taken > 0) return taken;
+  }
   const FoundMark found = find_mark(text);
   const bool whole = found.bytes == 0 && (finishing || found.at == text.size());
   const std::size_t end = whole ? text.size() : found.at;

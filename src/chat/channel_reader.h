@@ -23,9 +23,10 @@ class ChannelReader {
  public:
   using Emit = std::function<void(AnswerEvent::Kind, std::string_view)>;
 
-  // `reads_calls` false: a message to a tool is content. The schemas must outlive the reader.
-  ChannelReader(bool reads_calls, const ToolSchemas& schemas)
-      : reads_calls_(reads_calls), schemas_(schemas) {}
+  // `reads_calls` false: a message to a tool is content. `as_written`: a grammar makes arguments
+  // whole JSON, whose strings may spell a mark. The schemas must outlive the reader.
+  ChannelReader(bool reads_calls, const ToolSchemas& schemas, bool as_written = false)
+      : reads_calls_(reads_calls), as_written_(as_written), schemas_(schemas) {}
 
   // Returns the bytes taken from the start of `text`; with `finishing` it takes all.
   std::size_t read(std::string_view text, bool finishing, const Emit& emit, CallSink& sink);
@@ -42,6 +43,7 @@ class ChannelReader {
   void end_body(CallSink& sink);
 
   bool reads_calls_;
+  bool as_written_;
   const ToolSchemas& schemas_;
   At at_ = At::kHeader;
   bool behind_mark_ = false;  // the header follows a mark, and so is one

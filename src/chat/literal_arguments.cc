@@ -115,7 +115,7 @@ class LiteralConverter {
           if (!append_code(byte == 'u' ? 4 : 2, plain)) return false;
           continue;
         }
-        const bool stands_for_itself = byte == '\\' || byte == '\'' || byte == '"';
+        const bool stands_for_itself = byte == '\\' || byte == '\'' || byte == '"' || byte == '/';
         if (known != kNone) {
           byte = kBytes[known];
         } else if (!stands_for_itself) {

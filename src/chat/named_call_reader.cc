@@ -275,6 +275,10 @@ class NamedCallReader : public CallReader {
     value_end_ = core(form_.tagged.value_end);
     if (form_.tagged.value_end_has_key) value_end_ += key_ + form_.tagged.close_end;
     value_open_ = false;
+    const bool is_json = type_ == ArgumentType::kBySchema || type_ == ArgumentType::kJson;
+    follows_json_ = is_json && schemas_.is_enforced(name_);
+    value_json_ = JsonStream();
+    value_read_ = 0;
     at_ = At::kValue;
     return {end.at + end.bytes, Verdict::kGoOn};
   }
@@ -295,6 +299,7 @@ class NamedCallReader : public CallReader {
       }
       lead_ = {};
     }
+    if (follows_json_ && !pass_json(text)) return {0, Verdict::kNeedsMore};
     const std::size_t end = text.find(value_end_, searched_);
     if (end == kAbsent) return is_text(text) ? stream_string(text, sink) : wait(text);
     const LiteralMatch ends = match_behind(text.substr(end + value_end_.size()));
@@ -310,6 +315,18 @@ class NamedCallReader : public CallReader {
     end_value(text.substr(0, end), sink);
     at_ = At::kKeyOrEnd;
     return {end + value_end_.size(), Verdict::kGoOn};
+  }
+
+  // Strings of JSON may contain the value's end: it is looked for behind the whole value. False:
+  // the value may go on.
+  bool pass_json(std::string_view text) {
+    std::string out;
+    value_read_ += value_json_.read(text.substr(value_read_), out);
+    if (value_json_.state() == JsonStream::State::kOpen && value_read_ == text.size()) return false;
+    if (value_json_.state() != JsonStream::State::kMalformed) {
+      searched_ = std::max(searched_, value_read_);
+    }
+    return true;
   }
 
   void end_value(std::string_view value, CallSink& sink) {
@@ -398,6 +415,9 @@ class NamedCallReader : public CallReader {
   std::string value_end_;
   std::size_t searched_ = 0;  // the value's end does not begin before this byte
   bool value_open_ = false;   // a part of the string was passed on
+  bool follows_json_ = false;
+  JsonStream value_json_;
+  std::size_t value_read_ = 0;  // bytes of the value that value_json_ has
 };
 
 }  // namespace

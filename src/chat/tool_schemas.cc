@@ -1,5 +1,7 @@
 #include "chat/tool_schemas.h"
 
+#include <algorithm>
+
 namespace pagoda::chat {
 namespace {
 
@@ -96,7 +98,7 @@ ToolSchemas::ToolSchemas(const Json& tools) {
     const Json& function = nested == nullptr ? tool : *nested;
     const Json* const name = member(function, "name");
     if (name == nullptr || !name->is_string()) continue;
-    auto& arguments = tools_[name->get<std::string>()];
+    auto& arguments = tools_[name->get<std::string>()].arguments;
     const Json* const parameters = member(function, "parameters");
     const Json* const properties =
         parameters == nullptr ? nullptr : member(*parameters, "properties");
@@ -107,12 +109,28 @@ ToolSchemas::ToolSchemas(const Json& tools) {
   }
 }
 
+void ToolSchemas::keep(const std::vector<std::string>& names) {
+  std::erase_if(tools_, [&](const auto& tool) {
+    return std::find(names.begin(), names.end(), tool.first) == names.end();
+  });
+}
+
+void ToolSchemas::enforce(std::string_view name) {
+  const auto found = tools_.find(name);
+  if (found != tools_.end()) found->second.is_enforced = true;
+}
+
+bool ToolSchemas::is_enforced(std::string_view name) const {
+  const auto found = tools_.find(name);
+  return found != tools_.end() && found->second.is_enforced;
+}
+
 std::uint64_t ToolSchemas::bytes() const {
   constexpr std::uint64_t kNodeBytes = 128;  // of a map, with its string
   std::uint64_t bytes = 0;
-  for (const auto& [tool, arguments] : tools_) {
-    bytes += 2 * kNodeBytes + tool.size();
-    for (const auto& [name, type] : arguments) bytes += kNodeBytes + name.size();
+  for (const auto& [name, tool] : tools_) {
+    bytes += 2 * kNodeBytes + name.size();
+    for (const auto& [key, type] : tool.arguments) bytes += kNodeBytes + key.size();
   }
   return bytes;
 }
@@ -120,8 +138,8 @@ std::uint64_t ToolSchemas::bytes() const {
 ArgumentType ToolSchemas::type_of(std::string_view tool, std::string_view argument) const {
   const auto found = tools_.find(tool);
   if (found == tools_.end()) return ArgumentType::kBySchema;
-  const auto type = found->second.find(argument);
-  return type == found->second.end() ? ArgumentType::kBySchema : type->second;
+  const auto type = found->second.arguments.find(argument);
+  return type == found->second.arguments.end() ? ArgumentType::kBySchema : type->second;
 }
 
 }  // namespace pagoda::chat

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat/answer_form.h"
 
@@ -21,13 +22,23 @@ class ToolSchemas {
 
   bool empty() const { return tools_.empty(); }
   bool contains(std::string_view name) const { return tools_.find(name) != tools_.end(); }
+  // Keeps the tools that may be called, by a list of their names.
+  void keep(const std::vector<std::string>& names);
+  // A grammar makes this tool's arguments match its schema: their JSON is whole.
+  void enforce(std::string_view name);
+  bool is_enforced(std::string_view name) const;
   // About what the names take in memory, for as long as the request is open.
   std::uint64_t bytes() const;
   // Returns kBySchema where the schema leaves it open.
   ArgumentType type_of(std::string_view tool, std::string_view argument) const;
 
  private:
-  std::map<std::string, std::map<std::string, ArgumentType, std::less<>>, std::less<>> tools_;
+  struct Tool {
+    std::map<std::string, ArgumentType, std::less<>> arguments = {};
+    bool is_enforced = false;
+  };
+
+  std::map<std::string, Tool, std::less<>> tools_;
 };
 
 }  // namespace pagoda::chat

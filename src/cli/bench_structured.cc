@@ -12,7 +12,8 @@ constexpr const char* kBenchStructuredExamples =
     "  pagoda bench structured gemma.gguf --repeats 50 --json\n"
     "  pagoda bench structured tekken.json\n"
     "One core. Each grammar is compiled (ready) and an answer is written under it; before each of "
-    "its tokens the mask over the vocabulary is computed. Of a model the tokenizer alone is read; "
+    "its tokens the mask over the vocabulary is computed. A model also "
+    "decodes in a batch of 16 with a grammar on none, one and all of its sequences; "
     "tekken.json is that of PyPI's mistral-common.";
 
 }  // namespace

@@ -73,7 +73,12 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   }
   if (!samples.empty() && !samples.front().ok()) {
     const Error& error = samples.front().error();
-    return end_all(*seq.request, reason_of(error), error.message);
+    const FinishReason reason = reason_of(error);
+    // Of several answers the others go on; those that begin with this row have no token either.
+    if (reason == FinishReason::kNoToken && samples.size() == 1) {
+      return finish(seq, reason, error.message);
+    }
+    return end_all(*seq.request, reason, error.message);
   }
   const std::size_t blocks_known = seq.sequence ? seq.sequence->nodes().size() : 0;
   scheduler_.commit(rows);

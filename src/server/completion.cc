@@ -149,7 +149,15 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   }
   if (!choice.text.ended()) {
     const auto failed = event.ending ? failure(*event.ending) : std::nullopt;
-    if (failed) {
+    const bool is_alone = event.ending && event.ending->reason == engine::FinishReason::kNoToken &&
+                          choices_.size() > 1;
+    if (failed && !is_alone) {
+      out += abort(*failed);
+      return;
+    }
+    // The grammar of one choice has come to a dead end: the others go on. If all have, that is the
+    // answer.
+    if (failed && ++choices_failed_ == choices_.size()) {
       out += abort(*failed);
       return;
     }

@@ -145,6 +145,7 @@ class Completion {
   std::function<void()> when_answered_;
   std::uint64_t choices_running_ = 0;  // sequences that run in the engine
   std::uint64_t choices_open_ = 0;     // choices whose text has not ended
+  std::uint64_t choices_failed_ = 0;   // that ended with no token allowed
   std::int64_t begun_ns_;
   std::int64_t first_token_ns_ = 0;
   std::int64_t finished_ns_ = 0;

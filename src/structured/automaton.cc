@@ -243,6 +243,10 @@ StateId Automaton::compute_step(StateId state, std::uint8_t byte) {
   for (std::uint32_t i = 0; i < states_[state].count; ++i) {
     step_configuration(configurations_[first + i], byte);
   }
+  // Trying is cheaper than visiting.
+  constexpr std::uint64_t kTriedPerVisit = 8;
+  work_ += states_[state].count / kTriedPerVisit;
+  if (work_ > kWorkMax) exhausted_ = true;
   const StateId next = open_.empty() ? kDeadState : take_closure();
   // A byte that leads nowhere is quickly tried again where there is little to try.
   const bool is_worth_it = next != kDeadState || states_[state].count > kEdgesMax;

@@ -7,6 +7,7 @@
 #include "structured/character_form.h"
 #include "structured/gbnf_reader.h"
 #include "structured/pattern_reader.h"
+#include "structured/schema_graph.h"
 #include "structured/text_cursor.h"
 #include "structured/text_nodes.h"
 
@@ -14,6 +15,12 @@ namespace pagoda::structured {
 namespace {
 
 constexpr std::size_t kChoicesMax = 10000;
+// All schemas of a grammar together: one that is too large leaves steps for others.
+constexpr std::uint64_t kGrammarStepsMax = 4 * kSchemaStepsMax;
+
+Error too_large() {
+  return {ErrorCode::kOutOfRange, "#: the schemas of the request are too large together"};
+}
 
 }  // namespace
 
@@ -48,11 +55,24 @@ GrammarNodeId GrammarBuilder::json_object(const JsonStyle& style) {
 GrammarNodeId GrammarBuilder::json_value() { return JsonNodes(tree_).any(); }
 
 Result<GrammarNodeId> GrammarBuilder::schema(const SchemaJson& schema, const JsonStyle& style) {
-  return compile_schema(schema, tree_, steps_, style);
+  std::uint64_t steps = 0;
+  Result<GrammarNodeId> node = compile_schema(schema, tree_, steps, style);
+  steps_ += steps;
+  if (node.ok() && is_spent()) return too_large();
+  return node;
 }
 
-Result<SchemaMembers> GrammarBuilder::members(const SchemaJson& schema) {
-  return compile_members(schema, tree_, steps_);
+Result<SchemaMembers> GrammarBuilder::members(const SchemaJson& schema,
+                                              std::string_view value_end) {
+  std::uint64_t steps = 0;
+  Result<SchemaMembers> members = compile_members(schema, tree_, steps, value_end);
+  steps_ += steps;
+  if (members.ok() && is_spent()) return too_large();
+  return members;
+}
+
+bool GrammarBuilder::is_spent() const {
+  return steps_ > kGrammarStepsMax || tree_.bytes() > kTreeBytesMax;
 }
 
 GrammarNodeId GrammarBuilder::object(const JsonObject& object, const ObjectForm& form) {
@@ -61,13 +81,13 @@ GrammarNodeId GrammarBuilder::object(const JsonObject& object, const ObjectForm&
 
 GrammarNodeId GrammarBuilder::any_text() { return structured::any_text(tree_); }
 
-GrammarNodeId GrammarBuilder::text_until(std::string_view marker, GrammarNodeId behind,
-                                         bool may_end) {
-  return structured::text_until(tree_, marker, behind, may_end);
+GrammarNodeId GrammarBuilder::text_until(const TextMarker& marker, GrammarNodeId behind,
+                                         bool may_end, const std::vector<std::string>& avoided) {
+  return structured::text_until(tree_, marker, behind, may_end, avoided);
 }
 
-GrammarNodeId GrammarBuilder::text_not_beginning(std::string_view prefix) {
-  return structured::text_not_beginning(tree_, prefix);
+GrammarNodeId GrammarBuilder::text_not_beginning(const std::vector<std::string>& prefixes) {
+  return structured::text_not_beginning(tree_, prefixes);
 }
 
 Result<GrammarNodeId> GrammarBuilder::regex(std::string_view pattern) {

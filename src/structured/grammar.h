@@ -16,6 +16,7 @@
 #include "structured/program.h"
 #include "structured/schema_compiler.h"
 #include "structured/schema_facts.h"
+#include "structured/text_nodes.h"
 
 namespace pagoda::structured {
 
@@ -68,14 +69,23 @@ class GrammarBuilder {
   GrammarNodeId json_object(const JsonStyle& style = {});
   GrammarNodeId json_value();
   Result<GrammarNodeId> schema(const SchemaJson& schema, const JsonStyle& style = {});
-  Result<SchemaMembers> members(const SchemaJson& schema);
+  // `value_end`: see compile_members().
+  Result<SchemaMembers> members(const SchemaJson& schema, std::string_view value_end = {});
   GrammarNodeId object(const JsonObject& object, const ObjectForm& form);
   Result<GrammarNodeId> regex(std::string_view pattern);
   Result<GrammarNodeId> gbnf(std::string_view text);
   // text_nodes.h
   GrammarNodeId any_text();
-  GrammarNodeId text_until(std::string_view marker, GrammarNodeId behind, bool may_end = false);
-  GrammarNodeId text_not_beginning(std::string_view prefix);
+  GrammarNodeId text_until(const TextMarker& marker, GrammarNodeId behind, bool may_end = false,
+                           const std::vector<std::string>& avoided = {});
+  GrammarNodeId text_until(std::string_view marker, GrammarNodeId behind, bool may_end = false) {
+    return text_until(TextMarker{std::string(marker)}, behind, may_end);
+  }
+  GrammarNodeId text_not_beginning(const std::vector<std::string>& prefixes);
+
+  // True: the schemas so far took all the steps and memory that a grammar has, and any other is
+  // refused.
+  bool is_spent() const;
 
   Result<std::shared_ptr<const Grammar>> finish(GrammarNodeId root) const {
     return Grammar::compile(tree_, root);
@@ -83,7 +93,7 @@ class GrammarBuilder {
 
  private:
   GrammarTree tree_;
-  std::uint64_t steps_ = 0;  // of all schemas
+  std::uint64_t steps_ = 0;  // of all schemas, each of which has kSchemaStepsMax
 };
 
 }  // namespace pagoda::structured

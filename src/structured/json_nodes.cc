@@ -18,11 +18,36 @@ bool is_bare_key(std::string_view name) {
   });
 }
 
+constexpr std::size_t kKeyLengthMax = 64;  // of a bare key that no schema names
+
+const CodePointSet& bare_letters() {
+  static const CodePointSet kSet =
+      CodePointSet::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
+  return kSet;
+}
+
 }  // namespace
+
+bool ends_there(std::string_view text, std::string_view end) {
+  return (std::string(text) + std::string(end)).find(end) == text.size();
+}
+
+bool JsonNodes::can_quote(std::string_view text) const {
+  return style_.is_json() || ends_there(text, style_.quote_text());
+}
+
+bool JsonNodes::can_write(const nlohmann::ordered_json& value) const {
+  if (value.is_string()) return can_quote(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return true;
+  for (const auto& [name, element] : value.items()) {
+    if (!can_quote(name) || !can_write(element)) return false;
+  }
+  return true;
+}
 
 std::string JsonNodes::quoted(std::string_view text) const {
   if (style_.is_json()) return "\"" + json_escaped(text) + "\"";
-  return style_.quote + std::string(text) + style_.quote;
+  return style_.quote.bytes + std::string(text) + style_.quote.bytes;
 }
 
 ObjectForm JsonNodes::form() const {
@@ -30,15 +55,18 @@ ObjectForm JsonNodes::form() const {
   return {.key_begin = "", .key_end = ":", .is_json = false};
 }
 
-// A quote that is a control token is in no text; of another one the first character is left out.
+// Where characters are counted the quote's first one is left out.
 GrammarNodeId JsonNodes::string(std::uint32_t least, std::uint32_t most) {
   if (style_.is_json()) return tree_.json_string(least, most);
+  const GrammarNodeId quote = tree_.literal(style_.quote.bytes);
+  if (least == 0 && most == kUnbounded) {
+    return tree_.sequence({quote, text_until(tree_, style_.quote, tree_.empty(), false)});
+  }
   CodePointSet inner = CodePointSet::all();
-  if (style_.quote.front() != kControlByte) {
-    const std::uint32_t first = TextCursor(style_.quote).take_code_point();
+  if (style_.quote_text().front() != kControlByte) {
+    const std::uint32_t first = TextCursor(style_.quote_text()).take_code_point();
     inner = inner.without(CodePointSet::of({{first, first}}));
   }
-  const GrammarNodeId quote = tree_.literal(style_.quote);
   return tree_.sequence(
       {quote, tree_.repeat(tree_.code_points(std::move(inner)), least, most), quote});
 }
@@ -66,16 +94,47 @@ GrammarNodeId JsonNodes::member(const JsonMember& member, const ObjectForm& form
 
 // The key of a member that has no name here, with what follows it.
 GrammarNodeId JsonNodes::other_key(const JsonObject& object, const ObjectForm& form) {
-  if (!form.is_json) {
-    constexpr std::uint32_t kKeyLengthMax = 64;
-    const GrammarNodeId letter =
-        tree_.code_points(CodePointSet::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}));
-    return tree_.sequence({tree_.literal(form.key_begin), tree_.repeat(letter, 1, kKeyLengthMax),
-                           tree_.literal(form.key_end)});
-  }
   std::vector<std::string> names;
+  if (!form.is_json) {
+    for (const JsonMember& member : object.members) {
+      if (is_bare_key(member.name)) names.push_back(member.name);
+    }
+    std::sort(names.begin(), names.end());
+    return tree_.sequence(
+        {tree_.literal(form.key_begin), other_bare_key(names, 0), tree_.literal(form.key_end)});
+  }
   for (const JsonMember& member : object.members) names.push_back(json_escaped(member.name));
   return tree_.sequence({tree_.other_key(std::move(names)), tree_.literal(":"), space()});
+}
+
+// Names ascend; those of the span share their first `depth` letters, which were read.
+GrammarNodeId JsonNodes::other_bare_key(std::span<const std::string> names, std::size_t depth) {
+  const std::size_t left = kKeyLengthMax - depth;
+  std::vector<GrammarNodeId> branches;
+  std::size_t begin = 0;
+  if (!names.empty() && names.front().size() == depth) {
+    begin = 1;
+  } else if (depth > 0) {
+    branches.push_back(tree_.empty());
+  }
+  CodePointSet others = bare_letters();
+  while (begin < names.size() && left > 0) {
+    const char letter = names[begin][depth];
+    std::size_t end = begin + 1;
+    while (end < names.size() && names[end][depth] == letter) ++end;
+    const auto code_point = static_cast<std::uint32_t>(letter);
+    others = others.without(CodePointSet::of({{code_point, code_point}}));
+    branches.push_back(
+        tree_.sequence({tree_.literal(std::string_view(&letter, 1)),
+                        other_bare_key(names.subspan(begin, end - begin), depth + 1)}));
+    begin = end;
+  }
+  if (left > 0) {
+    branches.push_back(tree_.sequence(
+        {tree_.code_points(others), tree_.repeat(tree_.code_points(bare_letters()), 0,
+                                                 static_cast<std::uint32_t>(left - 1))}));
+  }
+  return tree_.alternatives(branches);
 }
 
 // Rules for the members from number i on:
@@ -153,6 +212,14 @@ GrammarNodeId JsonNodes::array(const JsonArray& array) {
   }
   return tree_.sequence(
       {open, tree_.alternatives({empty, tree_.sequence({prefix.front(), tail})})});
+}
+
+GrammarNodeId JsonNodes::any_integer() {
+  if (!any_integer_) {
+    any_integer_ = tree_.declare_rule();
+    tree_.define_rule(*any_integer_, integer_node(tree_, {}).value());
+  }
+  return tree_.rule(*any_integer_);
 }
 
 RuleId JsonNodes::any_rule() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "structured/grammar_tree.h"
+#include "structured/text_nodes.h"
 
 namespace pagoda::structured {
 
@@ -41,9 +43,13 @@ struct ObjectForm {
 
 // How values are written: as JSON, or with strings between quotes of their own and bare keys.
 struct JsonStyle {
-  std::string quote = {};  // empty: JSON; else UTF-8 or control bytes (text_nodes.h)
+  TextMarker quote = {};  // empty: JSON
 
-  bool is_json() const { return quote.empty(); }
+  bool is_json() const { return quote.bytes.empty(); }
+  // The quote as readers of the answer see it.
+  const std::string& quote_text() const {
+    return quote.spelling.empty() ? quote.bytes : quote.spelling;
+  }
 };
 
 struct JsonArray {
@@ -52,6 +58,9 @@ struct JsonArray {
   std::uint32_t least = 0;
   std::uint32_t most = kUnbounded;
 };
+
+// Whether a text of `end` behind `text` is where a reader finds it first.
+bool ends_there(std::string_view text, std::string_view end);
 
 class JsonNodes {
  public:
@@ -65,12 +74,17 @@ class JsonNodes {
   // Any value, and any object.
   GrammarNodeId any();
   GrammarNodeId any_object();
+  // Any integer: a rule, because its digits take many instructions.
+  GrammarNodeId any_integer();
   GrammarNodeId boolean() { return tree_.choice({"true", "false"}); }
   GrammarNodeId null() { return tree_.literal("null"); }
   // A string of `least` to `most` code points.
   GrammarNodeId string(std::uint32_t least, std::uint32_t most);
-  // The text of a string with its quotes.
+  // The text of a string with its quotes, which must not be within it: see can_write().
   std::string quoted(std::string_view text) const;
+  // Whether no string of the value, nor a name in it, would end too early.
+  bool can_write(const nlohmann::ordered_json& value) const;
+  bool can_quote(std::string_view text) const;
   // One value, its members in their order.
   GrammarNodeId constant(const nlohmann::ordered_json& value);
   const JsonStyle& style() const { return style_; }
@@ -79,12 +93,14 @@ class JsonNodes {
   ObjectForm form() const;
   GrammarNodeId member(const JsonMember& member, const ObjectForm& form);
   GrammarNodeId other_key(const JsonObject& object, const ObjectForm& form);
+  GrammarNodeId other_bare_key(std::span<const std::string> names, std::size_t depth);
   RuleId any_rule();
 
   GrammarTree& tree_;
   JsonStyle style_;
   std::optional<GrammarNodeId> space_;
   std::optional<RuleId> any_;
+  std::optional<RuleId> any_integer_;
   GrammarNodeId any_object_ = 0;
 };
 

@@ -127,6 +127,20 @@ void Matcher::forget_if_large() {
   for (CachedMask& cached : cached_) cached.state = kDeadState;
 }
 
+void Matcher::trim() {
+  if (has_ended_) return;
+  const StateId before = automaton_.canonical(state_);
+  std::vector<MaskWord> mask;
+  for (CachedMask& cached : cached_) {
+    if (cached.state == before && before != kDeadState) mask = std::move(cached.mask);
+    cached = {};
+  }
+  state_ = automaton_.forget(state_);
+  next_cached_ = 0;
+  if (mask.empty()) return;
+  cached_[next_cached_++] = {automaton_.canonical(state_), std::move(mask)};
+}
+
 Status Matcher::accept(TokenId token) {
   const auto refused = [token] {
     return Error{ErrorCode::kInvalidArgument,
@@ -148,7 +162,7 @@ Status Matcher::accept(TokenId token) {
   return ok_status();
 }
 
-bool TextMatcher::matches(std::string_view text) {
+std::optional<bool> TextMatcher::matches(std::string_view text) {
   automaton_.begin_token();
   StateId state = automaton_.start();
   for (const char byte : text) {
@@ -158,6 +172,7 @@ bool TextMatcher::matches(std::string_view text) {
     if (automaton_.bytes() >= kAutomatonBytesKept) state = automaton_.forget(state);
   }
   work_ += automaton_.work() + text.size();
+  if (automaton_.is_exhausted()) return std::nullopt;
   return automaton_.accepts(state);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ class Matcher {
 
   // Takes the next token. An error, and no change, for a token that may not come.
   Status accept(TokenId token);
+
+  // Gives back the memory of all states but the present one, whose mask stays: copies are small.
+  void trim();
 
   // Whether the text so far may be all of it.
   bool may_end() const { return has_ended_ || automaton_.accepts(state_); }
@@ -76,7 +80,8 @@ class TextMatcher {
  public:
   explicit TextMatcher(const Grammar& grammar) : automaton_(grammar.program(), 1) {}
 
-  bool matches(std::string_view text);
+  // Nothing: the grammar is too ambiguous to tell.
+  std::optional<bool> matches(std::string_view text);
   // The work for all texts so far, in configurations of the automaton.
   std::uint64_t work() const { return work_; }
 
@@ -87,7 +92,7 @@ class TextMatcher {
 
 // For tests and checks of one text.
 inline bool matches_text(const Grammar& grammar, std::string_view text) {
-  return TextMatcher(grammar).matches(text);
+  return TextMatcher(grammar).matches(text).value_or(false);
 }
 
 }  // namespace pagoda::structured

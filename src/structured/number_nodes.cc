@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,10 @@ namespace {
 
 constexpr std::uint32_t kWholeDigitsMax = 18;
 constexpr std::uint32_t kFractionDigitsMax = 17;
-constexpr std::int64_t kIntegerMax = 999'999'999'999'999'999;
+constexpr std::int64_t kWholeMax = 999'999'999'999'999'999;
+constexpr std::int64_t kIntegerMax = std::numeric_limits<std::int64_t>::max();
+// Numbers of so many digits that differ are different doubles.
+constexpr std::uint32_t kExactDigits = 15;
 
 // Digits writes nodes for ranges of digit strings.
 class Digits {
@@ -144,7 +148,7 @@ GrammarNodeId with_point(GrammarTree& tree, GrammarNodeId digits, bool none) {
 }
 
 std::int64_t whole_of(const Decimal& decimal) {
-  if (decimal.whole.size() > kWholeDigitsMax) return kIntegerMax;
+  if (decimal.whole.size() > kWholeDigitsMax) return kWholeMax;
   return decimal.whole.empty() ? 0 : std::stoll(decimal.whole);
 }
 
@@ -155,7 +159,7 @@ GrammarNodeId magnitudes(GrammarTree& tree, const std::optional<NumberBound>& lo
   Digits digits(tree);
   const NumberBound least = low.value_or(NumberBound{});
   const std::int64_t first = whole_of(least.value);
-  const std::int64_t last = high ? whole_of(high->value) : kIntegerMax;
+  const std::int64_t last = high ? whole_of(high->value) : kWholeMax;
   const bool fits_at_first = least.value.fraction.empty() && !least.excluded;
   const auto whole = [&](std::int64_t value) { return tree.literal(std::to_string(value)); };
   if (least.value.whole.size() > kWholeDigitsMax || first > last) return tree.never();
@@ -217,33 +221,51 @@ GrammarNodeId bounded_number(GrammarTree& tree, const NumberBounds& bounds,
   return tree.alternatives(branches);
 }
 
-// The integers that the bounds leave, clipped to 18 digits.
+// The integers that the bounds leave.
 struct IntegerRange {
   std::int64_t low = -kIntegerMax;
   std::int64_t high = kIntegerMax;
 };
 
-// Rounds towards 0.
-std::int64_t clipped(const Decimal& decimal) {
-  const std::int64_t whole = whole_of(decimal);
-  return decimal.negative ? -whole : whole;
+// The least integer of a lower bound's magnitude or above; nothing beyond kIntegerMax.
+std::optional<std::int64_t> magnitude(const Decimal& decimal, bool next) {
+  const std::string last = std::to_string(kIntegerMax);
+  const bool fits = decimal.whole.size() < last.size() ||
+                    (decimal.whole.size() == last.size() && decimal.whole <= last);
+  if (!fits) return std::nullopt;
+  const std::int64_t whole = decimal.whole.empty() ? 0 : std::stoll(decimal.whole);
+  if (!next) return whole;
+  if (whole == kIntegerMax) return std::nullopt;
+  return whole + 1;
 }
 
-IntegerRange integer_range(const NumberBounds& bounds) {
+Result<IntegerRange> integer_range(const NumberBounds& bounds) {
+  const Error out_of_reach = {ErrorCode::kUnsupported,
+                              fmt::format("integers are those from -{0} to {0}", kIntegerMax)};
   IntegerRange range;
   if (bounds.low) {
-    const Decimal& value = bounds.low->value;
-    const bool next = value.is_integer() ? bounds.low->excluded : !value.negative;
-    range.low = clipped(value) + (next ? 1 : 0);
-    if (value.whole.size() > kWholeDigitsMax && !value.negative) range.low = kIntegerMax + 1;
+    const auto& [value, excluded] = *bounds.low;
+    // Away from 0 to the next one above, or towards it.
+    const auto size = magnitude(value, !value.negative && (excluded || !value.is_integer()));
+    if (!size && !value.negative) return out_of_reach;
+    if (size && !value.negative) range.low = *size;
+    if (size && value.negative) range.low = -*size + (excluded && value.is_integer() ? 1 : 0);
   }
   if (bounds.high) {
-    const Decimal& value = bounds.high->value;
-    const bool before = value.is_integer() ? bounds.high->excluded : value.negative;
-    range.high = clipped(value) - (before ? 1 : 0);
-    if (value.whole.size() > kWholeDigitsMax && value.negative) range.high = -kIntegerMax - 1;
+    const auto& [value, excluded] = *bounds.high;
+    const auto size = magnitude(value, value.negative && (excluded || !value.is_integer()));
+    if (!size && value.negative) return out_of_reach;
+    if (size && value.negative) range.high = -*size;
+    if (size && !value.negative) range.high = *size - (excluded && value.is_integer() ? 1 : 0);
   }
   return range;
+}
+
+// Bounds that are excluded are not met after rounding.
+std::uint32_t fraction_digits_beside(const std::optional<NumberBound>& bound, std::uint32_t most) {
+  if (!bound || !bound->excluded) return most;
+  const auto whole = static_cast<std::uint32_t>(bound->value.whole.size());
+  return std::min(most, whole < kExactDigits ? kExactDigits - whole : 0);
 }
 
 GrammarNodeId integers(GrammarTree& tree, const IntegerRange& range) {
@@ -273,7 +295,7 @@ Result<GrammarNodeId> integer_multiples(GrammarTree& tree, const NumberBounds& b
     return Error{ErrorCode::kUnsupported,
                  "multipleOf: of integers it must be an integer of at most 18 digits above 0"};
   }
-  const IntegerRange range = integer_range(bounds);
+  ASSIGN_OR_RETURN(const IntegerRange range, integer_range(bounds));
   if (*divisor == 1) return integers(tree, range);
   const std::int64_t first = divided_up(range.low, *divisor);
   const std::int64_t last = divided_down(range.high, *divisor);
@@ -320,11 +342,17 @@ std::optional<bool> fits(const Decimal& number, const NumberBounds& bounds) {
 
 Result<GrammarNodeId> integer_node(GrammarTree& tree, const NumberBounds& bounds) {
   if (bounds.multiple_of) return integer_multiples(tree, bounds);
-  if (!bounds.empty()) return integers(tree, integer_range(bounds));
+  if (!bounds.empty()) {
+    ASSIGN_OR_RETURN(const IntegerRange range, integer_range(bounds));
+    return integers(tree, range);
+  }
   ASSIGN_OR_RETURN(
       const Pattern pattern,
       read_pattern("-?(0|[1-9][0-9]{0,17})", PatternMatch::kWhole, CharacterForm::kPlain, tree));
-  return pattern.node;
+  // Integers of 19 digits.
+  const GrammarNodeId longest = tree.sequence(
+      {tree.optional(tree.literal("-")), Digits(tree).integers(kWholeMax + 1, kIntegerMax)});
+  return tree.alternatives({pattern.node, longest});
 }
 
 Result<GrammarNodeId> number_node(GrammarTree& tree, const NumberBounds& bounds) {
@@ -334,7 +362,8 @@ Result<GrammarNodeId> number_node(GrammarTree& tree, const NumberBounds& bounds)
                                   PatternMatch::kWhole, CharacterForm::kPlain, tree));
     return pattern.node;
   }
-  std::uint32_t fraction_digits = kFractionDigitsMax;
+  std::uint32_t fraction_digits =
+      fraction_digits_beside(bounds.high, fraction_digits_beside(bounds.low, kFractionDigitsMax));
   if (bounds.multiple_of) {
     const Decimal& unit = *bounds.multiple_of;
     if (unit.is_integer()) return integer_multiples(tree, bounds);
@@ -345,7 +374,7 @@ Result<GrammarNodeId> number_node(GrammarTree& tree, const NumberBounds& bounds)
       return Error{ErrorCode::kUnsupported,
                    "multipleOf: a fraction must be a power of ten, such as 0.01"};
     }
-    fraction_digits = static_cast<std::uint32_t>(unit.fraction.size());
+    fraction_digits = std::min(fraction_digits, static_cast<std::uint32_t>(unit.fraction.size()));
   }
   return bounded_number(tree, bounds, fraction_digits);
 }

@@ -1,8 +1,10 @@
 // Grammars of JSON numbers within bounds.
 //
-// Integers have at most 18 digits; other numbers at most 18 before and 17 behind the point, and an
-// exponent of at most two digits where they have no bounds: a model cannot write digits for ever,
-// and every client can hold the value.
+// Integers are those of 64 bits with a sign (but for the least one), multiples have at most 18
+// digits; other numbers have at most 18 before and 17 behind the point, and an exponent of at most
+// two digits where they have no bounds: a model cannot write digits for ever, and every client can
+// hold the value. Beside a bound that is excluded a number has so few digits that it is not rounded
+// to the bound.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,7 @@ std::optional<bool> fits(const Decimal& number, const NumberBounds& bounds);
 
 inline constexpr std::int64_t kMultiplesListedMax = 1000;
 
-// An error for a multiple_of that cannot be written as a grammar.
+// An error for a multiple_of that cannot be written as a grammar, and for integers out of reach.
 Result<GrammarNodeId> integer_node(GrammarTree& tree, const NumberBounds& bounds);
 Result<GrammarNodeId> number_node(GrammarTree& tree, const NumberBounds& bounds);
 

@@ -111,8 +111,9 @@ struct Quantifier {
 
 class PatternReader {
  public:
-  PatternReader(std::string_view pattern, PatternMatch match, CharacterForm form, GrammarTree& tree)
-      : cursor_(pattern), match_(match), form_(form), tree_(tree) {}
+  PatternReader(std::string_view pattern, PatternMatch match, CharacterForm form, GrammarTree& tree,
+                const CodePointSet& left_out)
+      : cursor_(pattern), match_(match), form_(form), tree_(tree), left_out_(left_out) {}
 
   Result<Pattern> read_all() {
     ASSIGN_OR_RETURN(Pattern pattern, read_alternatives(0));
@@ -202,7 +203,9 @@ class PatternReader {
     return run;
   }
 
-  GrammarNodeId any_character() { return character_node(tree_, CodePointSet::all(), form_); }
+  GrammarNodeId any_character() {
+    return character_node(tree_, CodePointSet::all().without(left_out_), form_);
+  }
 
   Result<Pattern> read_term(std::size_t depth) {
     ASSIGN_OR_RETURN(Pattern atom, read_atom(depth));
@@ -249,15 +252,21 @@ class PatternReader {
     return std::optional(Quantifier{*least, *most});
   }
 
-  Pattern one_of(const CodePointSet& set) {
-    const GrammarNodeId node = character_node(tree_, set, form_);
-    return {node, 1, 1, run_of(node)};
+  Error wants_left_out() const {
+    return cursor_.error("wants a character that ends the value in this form of calls");
   }
-  Pattern one(std::uint32_t code_point) {
+  Result<Pattern> one_of(const CodePointSet& set) {
+    const CodePointSet kept = set.without(left_out_);
+    if (kept.empty() && !set.empty()) return wants_left_out();
+    const GrammarNodeId node = character_node(tree_, kept, form_);
+    return Pattern{node, 1, 1, run_of(node)};
+  }
+  Result<Pattern> one(std::uint32_t code_point) {
+    if (left_out_.contains(code_point)) return wants_left_out();
     std::string bytes;
     append_character(code_point, form_, bytes);
     const GrammarNodeId node = tree_.literal(bytes);
-    return {node, 1, 1, run_of(node)};
+    return Pattern{node, 1, 1, run_of(node)};
   }
 
   Result<Pattern> read_atom(std::size_t depth) {
@@ -404,18 +413,19 @@ class PatternReader {
   PatternMatch match_;
   CharacterForm form_;
   GrammarTree& tree_;
+  const CodePointSet& left_out_;
 };
 
 }  // namespace
 
 Result<Pattern> read_pattern(std::string_view pattern, PatternMatch match, CharacterForm form,
-                             GrammarTree& tree) {
+                             GrammarTree& tree, const CodePointSet& left_out) {
   if (pattern.size() > kPatternBytesMax) {
     return Error{ErrorCode::kOutOfRange, fmt::format("has {} bytes, expected at most {}",
                                                      pattern.size(), kPatternBytesMax)};
   }
   if (!is_utf8(pattern)) return Error{ErrorCode::kInvalidArgument, "is not UTF-8"};
-  return PatternReader(pattern, match, form, tree).read_all();
+  return PatternReader(pattern, match, form, tree, left_out).read_all();
 }
 
 }  // namespace pagoda::structured

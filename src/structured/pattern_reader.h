@@ -46,7 +46,9 @@ struct Pattern {
   std::optional<PatternRun> run = {};
 };
 
+// No text has a character of `left_out`, which is normalised; an error for an expression that
+// wants one.
 Result<Pattern> read_pattern(std::string_view pattern, PatternMatch match, CharacterForm form,
-                             GrammarTree& tree);
+                             GrammarTree& tree, const CodePointSet& left_out = {});
 
 }  // namespace pagoda::structured

@@ -8,22 +8,18 @@
 #include <utility>
 
 #include "structured/json_nodes.h"
-#include "structured/pattern_reader.h"
 #include "structured/schema_exclusion.h"
 #include "structured/schema_graph.h"
-#include "structured/string_formats.h"
 #include "structured/value_filter.h"
 
 namespace pagoda::structured {
 namespace {
 
-constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 24;
-
 class SchemaCompiler {
  public:
   SchemaCompiler(const SchemaJson& root, GrammarTree& tree, std::uint64_t& steps,
                  const JsonStyle& style = {})
-      : root_(root), graph_(root, steps), tree_(tree), json_(tree, style) {}
+      : root_(root), graph_(root, steps), tree_(tree), json_(tree, style), patterns_(tree) {}
 
   // A conjunction is a rule: it is compiled once, and may come back to itself.
   Result<GrammarNodeId> compile_all() {
@@ -32,7 +28,7 @@ class SchemaCompiler {
     return root;
   }
 
-  Result<SchemaMembers> compile_members() {
+  Result<SchemaMembers> compile_members(std::string_view value_end) {
     ASSIGN_OR_RETURN(const SchemaGraph::Expanded expanded, graph_.expand({{&root_}}));
     const SchemaShape& shape = expanded.shape;
     if (expanded.choice || shape.values || shape.is_never || (shape.types & kObjectType) == 0) {
@@ -42,9 +38,8 @@ class SchemaCompiler {
     for (const std::string_view name : shape.names) {
       ASSIGN_OR_RETURN(Conjunction parts, graph_.member(shape, name));
       SchemaMember member = {.name = std::string(name), .required = shape.requires_member(name)};
-      ASSIGN_OR_RETURN(const SchemaGraph::Expanded value, graph_.expand(parts));
-      if (!parts.empty() && !value.choice) {
-        ASSIGN_OR_RETURN(member.text, plain_text_node(tree_, value.shape, graph_));
+      if (!parts.empty() && !value_end.empty()) {
+        RETURN_IF_ERROR(add_text(parts, value_end, member));
       }
       ASSIGN_OR_RETURN(member.value, rule_of(std::move(parts)));
       all.members.push_back(std::move(member));
@@ -58,6 +53,30 @@ class SchemaCompiler {
   }
 
  private:
+  // The strings of every shape that the member may have.
+  Status add_text(const Conjunction& parts, std::string_view value_end, SchemaMember& member) {
+    ASSIGN_OR_RETURN(const std::vector<SchemaShape> shapes, graph_.list_shapes(parts));
+    std::vector<GrammarNodeId> texts;
+    bool is_any = false;
+    for (const SchemaShape& shape : shapes) {
+      if (shape.is_never) continue;
+      member.may_be_null = member.may_be_null || allows_null(shape);
+      if ((shape.types & kStringType) == 0) continue;
+      ASSIGN_OR_RETURN(const std::optional<GrammarNodeId> text,
+                       plain_text_node(patterns_, shape, value_end, graph_));
+      is_any = is_any || !text;
+      texts.push_back(text.value_or(tree_.never()));
+    }
+    if (!is_any) member.text = tree_.alternatives(texts);
+    return ok_status();
+  }
+
+  static bool allows_null(const SchemaShape& shape) {
+    if ((shape.types & kNullType) == 0) return false;
+    return !shape.values || std::any_of(shape.values->begin(), shape.values->end(),
+                                        [](const SchemaValue& one) { return one.json->is_null(); });
+  }
+
   // Compiles the rules that are referred to.
   Status compile_open() {
     while (!open_.empty()) {
@@ -104,6 +123,7 @@ class SchemaCompiler {
   Status check_one_of(const Conjunction& conjunction, const SchemaChoice& choice) {
     std::vector<Conjunction> alternatives;
     for (std::size_t i = 0; i < choice.branches->size(); ++i) {
+      RETURN_IF_ERROR(graph_.count_steps(choice.owner, conjunction.size()));
       alternatives.push_back(graph_.decide(conjunction, choice, i));
     }
     ASSIGN_OR_RETURN(const std::optional<OverlappingPair> pair, find_overlap(graph_, alternatives));
@@ -117,9 +137,9 @@ class SchemaCompiler {
 
   static bool is_free(const SchemaShape& shape) {
     return shape.types == kAllTypes && !shape.values && shape.names.empty() &&
-           !shape.has_additional && !shape.has_items && !shape.has_prefix &&
-           shape.strings.empty() && shape.numbers.empty() && shape.length_least == 0 &&
-           shape.length_most == kUnbounded && shape.items_least == 0 &&
+           !shape.has_additional && !shape.has_properties && !shape.has_items &&
+           !shape.has_prefix && shape.strings.empty() && shape.numbers.empty() &&
+           shape.length_least == 0 && shape.length_most == kUnbounded && shape.items_least == 0 &&
            shape.items_most == kUnbounded;
   }
 
@@ -135,7 +155,7 @@ class SchemaCompiler {
       ASSIGN_OR_RETURN(branches.emplace_back(), array_node(shape));
     }
     ASSIGN_OR_RETURN(const std::vector<GrammarNodeId> scalars,
-                     scalar_nodes(tree_, json_, shape, graph_));
+                     scalar_nodes(patterns_, json_, shape, graph_));
     branches.insert(branches.end(), scalars.begin(), scalars.end());
     return tree_.alternatives(branches);
   }
@@ -145,6 +165,10 @@ class SchemaCompiler {
     std::vector<std::string> texts;
     std::vector<GrammarNodeId> branches;
     for (const SchemaJson* value : values) {
+      if (!json_.can_write(*value)) {
+        return graph_.error_at(shape.schemas.front(),
+                               "a text of enum or const has the quote of this form of calls");
+      }
       if (value->is_structured()) {
         branches.push_back(json_.constant(*value));
       } else {
@@ -158,6 +182,9 @@ class SchemaCompiler {
   Result<GrammarNodeId> object_node(const SchemaShape& shape) {
     JsonObject object;
     for (const std::string_view name : shape.names) {
+      if (!json_.can_quote(name)) {
+        return graph_.error_at(shape.schemas.front(), "a name has the quote of this form of calls");
+      }
       ASSIGN_OR_RETURN(Conjunction parts, graph_.member(shape, name));
       ASSIGN_OR_RETURN(const GrammarNodeId value, rule_of(std::move(parts)));
       object.members.push_back({std::string(name), value, shape.requires_member(name)});
@@ -190,6 +217,7 @@ class SchemaCompiler {
   SchemaGraph graph_;
   GrammarTree& tree_;
   JsonNodes json_;
+  PatternCache patterns_;
   std::map<Conjunction, RuleId> rules_;
   std::deque<std::pair<Conjunction, RuleId>> open_;
 };
@@ -202,8 +230,8 @@ Result<GrammarNodeId> compile_schema(const SchemaJson& schema, GrammarTree& tree
 }
 
 Result<SchemaMembers> compile_members(const SchemaJson& schema, GrammarTree& tree,
-                                      std::uint64_t& steps) {
-  return SchemaCompiler(schema, tree, steps).compile_members();
+                                      std::uint64_t& steps, std::string_view value_end) {
+  return SchemaCompiler(schema, tree, steps).compile_members(value_end);
 }
 
 }  // namespace pagoda::structured

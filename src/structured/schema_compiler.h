@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,9 @@
 #include "structured/schema_facts.h"
 
 namespace pagoda::structured {
+
+// Of the tree that a grammar's schemas are compiled to.
+inline constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 24;
 
 // An error begins with the JSON pointer of the keyword that is refused; "#" is the whole schema.
 // `steps` counts for all schemas of a grammar together.
@@ -28,8 +32,9 @@ struct SchemaMember {
   std::string name;
   GrammarNodeId value = 0;  // JSON
   bool required = false;
-  // The strings that the member may be, without quotes; nothing: any text.
+  // The strings that the member may be, without quotes; nothing: any string is valid.
   std::optional<GrammarNodeId> text = {};
+  bool may_be_null = false;
 };
 
 struct SchemaMembers {
@@ -38,8 +43,9 @@ struct SchemaMembers {
 };
 
 // Returns the members one by one, for forms of tool calls that are no JSON. The schema must
-// describe one object.
+// describe one object. `value_end` is what stands behind strings without quotes, and within none of
+// them: an error where one must have it. Empty: texts are not asked for.
 Result<SchemaMembers> compile_members(const SchemaJson& schema, GrammarTree& tree,
-                                      std::uint64_t& steps);
+                                      std::uint64_t& steps, std::string_view value_end);
 
 }  // namespace pagoda::structured

@@ -15,25 +15,6 @@ class Exclusion {
  public:
   explicit Exclusion(SchemaGraph& graph) : graph_(graph) {}
 
-  // Returns every shape that a value of the conjunction may have.
-  Result<Shapes> list_shapes(const Conjunction& root) {
-    Shapes shapes;
-    std::vector<Conjunction> open = {root};
-    while (!open.empty()) {
-      const Conjunction next = std::move(open.back());
-      open.pop_back();
-      ASSIGN_OR_RETURN(SchemaGraph::Expanded expanded, graph_.expand(next));
-      if (!expanded.choice) {
-        shapes.push_back(std::move(expanded.shape));
-        continue;
-      }
-      for (std::size_t i = 0; i < expanded.choice->branches->size(); ++i) {
-        open.push_back(graph_.decide(next, *expanded.choice, i));
-      }
-    }
-    return shapes;
-  }
-
   // Every shape of one must exclude every shape of the other.
   Result<bool> check(const Shapes& written, const Shapes& other, int depth) {
     for (const SchemaShape& a : written) {
@@ -95,8 +76,8 @@ class Exclusion {
       ASSIGN_OR_RETURN(const Conjunction mine, graph_.member(written, name));
       ASSIGN_OR_RETURN(const Conjunction theirs, graph_.member(other, name));
       if (mine.empty() || theirs.empty()) continue;
-      ASSIGN_OR_RETURN(const Shapes my_shapes, list_shapes(mine));
-      ASSIGN_OR_RETURN(const Shapes their_shapes, list_shapes(theirs));
+      ASSIGN_OR_RETURN(const Shapes my_shapes, graph_.list_shapes(mine));
+      ASSIGN_OR_RETURN(const Shapes their_shapes, graph_.list_shapes(theirs));
       ASSIGN_OR_RETURN(const bool differs, check(my_shapes, their_shapes, depth - 1));
       if (differs) return true;
     }
@@ -113,7 +94,11 @@ Result<std::optional<OverlappingPair>> find_overlap(SchemaGraph& graph,
   Exclusion exclusion(graph);
   std::vector<Shapes> shapes;
   for (const Conjunction& alternative : alternatives) {
-    ASSIGN_OR_RETURN(shapes.emplace_back(), exclusion.list_shapes(alternative));
+    ASSIGN_OR_RETURN(shapes.emplace_back(), graph.list_shapes(alternative));
+    // They are all kept: a step stands for some bytes.
+    constexpr std::uint64_t kStepsPerShape = 8;
+    RETURN_IF_ERROR(
+        graph.count_steps(alternative.front().schema, kStepsPerShape * shapes.back().size()));
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     for (std::size_t k = 0; k < shapes.size(); ++k) {

@@ -31,7 +31,7 @@ constexpr std::array<NamedType, 7> kTypes = {{{"null", kNullType},
                                               {"integer", kIntegerType},
                                               {"number", kIntegerType | kFractionType}}};
 
-// OpenAPI's formats of numbers, and the bounds they mean. Integers have at most 18 digits anyway.
+// OpenAPI's formats of numbers, and the bounds they mean. Integers have 64 bits anyway.
 struct NumberFormat {
   std::string_view name;
   std::int64_t low;
@@ -143,10 +143,29 @@ class FactsReader {
     if (value.size() > kValuesMax) {
       return error(fmt::format("has {} values, expected at most {}", value.size(), kValuesMax));
     }
+    RETURN_IF_ERROR(check_numbers(value));
     facts_.enumeration = &value;
     return ok_status();
   }
+  // Of an integer beyond 64 bits the parser has kept a rounded number alone, which has more digits
+  // than are exact. Documents are parsed with a bounded depth.
+  Status check_numbers(const SchemaJson& value) {
+    constexpr double kTooLarge = 9.2e18;
+    constexpr std::ptrdiff_t kExactDigits = 15;
+    if (value.is_number_float() && std::abs(value.get<double>()) >= kTooLarge) {
+      const std::string text = value.dump();
+      const auto end =
+          text.begin() + static_cast<std::ptrdiff_t>(std::min(text.find('e'), text.size()));
+      const auto digits =
+          std::count_if(text.begin(), end, [](char c) { return c >= '0' && c <= '9'; });
+      if (digits > kExactDigits) return error("integers beyond 64 bits are not supported here");
+    }
+    if (!value.is_structured()) return ok_status();
+    for (const SchemaJson& element : value) RETURN_IF_ERROR(check_numbers(element));
+    return ok_status();
+  }
   Status read_const(const SchemaJson& value) {
+    RETURN_IF_ERROR(check_numbers(value));
     facts_.constant = &value;
     return ok_status();
   }

@@ -209,6 +209,37 @@ Conjunction SchemaGraph::decide(const Conjunction& conjunction, const SchemaChoi
   return decided;
 }
 
+// Depth first, with one open choice a level: their branches are made when they are looked at.
+Result<std::vector<SchemaShape>> SchemaGraph::list_shapes(const Conjunction& root) {
+  struct Level {
+    Conjunction conjunction;
+    SchemaChoice choice;
+    std::size_t next = 0;  // branch
+  };
+  constexpr std::size_t kShapesMax = 4096;
+  std::vector<SchemaShape> shapes;
+  std::vector<Level> levels;
+  std::optional<Conjunction> at = root;
+  while (at) {
+    ASSIGN_OR_RETURN(Expanded expanded, expand(*at));
+    if (expanded.choice) {
+      levels.push_back({*std::move(at), *expanded.choice});
+    } else if (shapes.size() == kShapesMax) {
+      return error_at(root.front().schema, "has too many alternatives");
+    } else {
+      shapes.push_back(std::move(expanded.shape));
+    }
+    at.reset();
+    while (!levels.empty() && levels.back().next == levels.back().choice.branches->size()) {
+      levels.pop_back();
+    }
+    if (levels.empty()) break;
+    Level& level = levels.back();
+    at = decide(level.conjunction, level.choice, level.next++);
+  }
+  return shapes;
+}
+
 Status SchemaGraph::merge_strings(const Entry& entry, const SchemaJson* schema,
                                   SchemaShape& shape) {
   const auto add = [&](const std::string* text, bool is_format) {
@@ -252,6 +283,7 @@ Status SchemaGraph::merge(const Entry& entry, const SchemaJson* schema, SchemaSh
     shape.numbers.multiple_of = facts.numbers.multiple_of;
   }
   if (facts.properties != nullptr) {
+    shape.has_properties = true;
     for (auto at = facts.properties->begin(); at != facts.properties->end(); ++at) {
       shape.names.push_back(at.key());
     }

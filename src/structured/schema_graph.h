@@ -63,13 +63,14 @@ struct SchemaShape {
   bool has_items = false;                           // some schema has items
   bool has_prefix = false;
   bool has_additional = false;                  // some schema has additionalProperties
+  bool has_properties = false;                  // some schema has properties, perhaps none
   std::vector<const SchemaJson*> schemas = {};  // at least one
 
   bool requires_member(std::string_view name) const;
   bool names_member(std::string_view name) const;
   // Whether members that are not named may be there: as additionalProperties says, and without it
-  // where no member is named at all.
-  bool is_open() const { return has_additional || names.empty(); }
+  // where no schema speaks of members at all.
+  bool is_open() const { return has_additional || (names.empty() && !has_properties); }
 };
 
 // A disjunction that is not decided.
@@ -95,6 +96,9 @@ class SchemaGraph {
   Result<Expanded> expand(const Conjunction& conjunction);
   // Returns the conjunction in which branch `index` of the choice is taken.
   Conjunction decide(const Conjunction& conjunction, const SchemaChoice& choice, std::size_t index);
+
+  // Returns every shape that a value of the conjunction may have.
+  Result<std::vector<SchemaShape>> list_shapes(const Conjunction& root);
 
   // The schemas of a member or an element of a value of this shape.
   Result<Conjunction> member(const SchemaShape& shape, std::string_view name);

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/token_id.h"
 #include "structured/grammar_tree.h"
@@ -19,12 +20,21 @@ std::string control_bytes(TokenId token);
 
 // Any text, the empty one included.
 GrammarNodeId any_text(GrammarTree& tree);
+
+// A marker as a grammar names it and as readers of the answer's text see it. Where it has control
+// bytes, ordinary tokens can spell the same text: then `spelling` is in no text either.
+struct TextMarker {
+  std::string bytes;          // UTF-8, or with control bytes
+  std::string spelling = {};  // UTF-8; empty: the marker's own bytes, or nothing to avoid
+};
+
 // Any text without the marker, then the marker, then `behind`. With `may_end` the text may also end
-// without the marker. The marker is UTF-8, or has control bytes; an empty one comes at
-// once.
-GrammarNodeId text_until(GrammarTree& tree, std::string_view marker, GrammarNodeId behind,
-                         bool may_end);
-// Any text that does not begin with `prefix`, which is UTF-8 and not empty.
-GrammarNodeId text_not_beginning(GrammarTree& tree, std::string_view prefix);
+// without the marker. An empty marker comes at once. The text has none of `avoided`, which are
+// UTF-8 and not empty.
+GrammarNodeId text_until(GrammarTree& tree, const TextMarker& marker, GrammarNodeId behind,
+                         bool may_end, const std::vector<std::string>& avoided = {});
+// Any text that does not begin with one of `prefixes` behind any white space. They are UTF-8, not
+// empty, and begin with no white space.
+GrammarNodeId text_not_beginning(GrammarTree& tree, const std::vector<std::string>& prefixes);
 
 }  // namespace pagoda::structured

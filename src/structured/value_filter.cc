@@ -10,8 +10,8 @@
 #include "structured/grammar.h"
 #include "structured/matcher.h"
 #include "structured/number_nodes.h"
-#include "structured/pattern_reader.h"
 #include "structured/string_formats.h"
+#include "structured/text_cursor.h"
 
 namespace pagoda::structured {
 namespace {
@@ -25,17 +25,23 @@ GrammarNodeId within_bounds(GrammarTree& tree, const PatternRun& run, std::uint3
   return tree.sequence({run.before, tree.repeat(run.character, fewest, room), run.behind});
 }
 
+// The first character of a text that ends values: no counted or patterned string has it.
+CodePointSet first_character(std::string_view end) {
+  if (end.empty() || end.front() == kControlByte) return {};
+  const std::uint32_t first = TextCursor(end).take_code_point();
+  return CodePointSet::of({{first, first}});
+}
+
 // The text of a string with a pattern or format, without its quotes.
-Result<GrammarNodeId> patterned_text(GrammarTree& tree, CharacterForm form,
-                                     const SchemaShape& shape, const SchemaGraph& graph) {
+Result<GrammarNodeId> patterned_text(PatternCache& patterns, CharacterForm form,
+                                     const CodePointSet& left_out, const SchemaShape& shape,
+                                     SchemaGraph& graph) {
   const StringRule& rule = shape.strings.front();
   const auto error = [&](std::string_view what) {
     return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", what);
   };
-  const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
-  Result<Pattern> read =
-      read_pattern(text, rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch, form, tree);
-  if (!read.ok()) return error(read.error().message);
+  const Result<Pattern> read = patterns.read(rule, form, left_out, graph);
+  if (!read.ok()) return read.error();
   const Pattern& pattern = read.value();
   GrammarNodeId body = pattern.node;
   const bool has_bounds = pattern.least < shape.length_least || pattern.most > shape.length_most;
@@ -45,28 +51,29 @@ Result<GrammarNodeId> patterned_text(GrammarTree& tree, CharacterForm form,
         "in it, as in ^[a-z][a-z0-9]*$, and all else must have a fixed length");
   }
   if (has_bounds) {
-    body = within_bounds(tree, *pattern.run, std::max(pattern.least, shape.length_least),
+    body = within_bounds(patterns.tree(), *pattern.run, std::max(pattern.least, shape.length_least),
                          std::min(pattern.most, shape.length_most));
   }
   return body;
 }
 
-Result<GrammarNodeId> string_node(GrammarTree& tree, JsonNodes& json, const SchemaShape& shape,
-                                  const SchemaGraph& graph) {
+Result<GrammarNodeId> string_node(PatternCache& patterns, JsonNodes& json, const SchemaShape& shape,
+                                  SchemaGraph& graph) {
   if (shape.strings.empty()) return json.string(shape.length_least, shape.length_most);
-  const bool is_json = json.style().is_json();
+  const JsonStyle& style = json.style();
+  const CharacterForm form = style.is_json() ? CharacterForm::kJson : CharacterForm::kPlain;
   ASSIGN_OR_RETURN(
       const GrammarNodeId text,
-      patterned_text(tree, is_json ? CharacterForm::kJson : CharacterForm::kPlain, shape, graph));
-  const GrammarNodeId quote = tree.literal(is_json ? "\"" : json.style().quote);
-  return tree.sequence({quote, text, quote});
+      patterned_text(patterns, form, first_character(style.quote_text()), shape, graph));
+  const GrammarNodeId quote = patterns.tree().literal(style.is_json() ? "\"" : style.quote.bytes);
+  return patterns.tree().sequence({quote, text, quote});
 }
 
 std::string json_text(const std::string& text) { return "\"" + json_escaped(text) + "\""; }
 
 bool speaks_of_structures(const SchemaShape& shape) {
-  return !shape.names.empty() || shape.has_additional || shape.has_items || shape.has_prefix ||
-         shape.items_least > 0 || shape.items_most != kUnbounded;
+  return !shape.names.empty() || shape.has_properties || shape.has_additional || shape.has_items ||
+         shape.has_prefix || shape.items_least > 0 || shape.items_most != kUnbounded;
 }
 
 // ScalarFilter tries strings and numbers on the shape's keywords about them.
@@ -79,7 +86,8 @@ class ScalarFilter {
     if (!has_keywords || (shape.types & kStringType) == 0) return filter;
     GrammarTree tree;
     JsonNodes json(tree);
-    ASSIGN_OR_RETURN(const GrammarNodeId node, string_node(tree, json, shape, graph));
+    PatternCache patterns(tree);
+    ASSIGN_OR_RETURN(const GrammarNodeId node, string_node(patterns, json, shape, graph));
     RETURN_IF_ERROR(filter.count(tree.bytes() / kBytesPerStep));
     filter.strings_ = Strings{};
     if (node == tree.never()) return filter;
@@ -121,9 +129,11 @@ class ScalarFilter {
     if (!strings_->matcher) return false;
     TextMatcher& matcher = *strings_->matcher;
     const std::uint64_t before = matcher.work();
-    const bool matches = matcher.matches(text);
+    const std::optional<bool> matches = matcher.matches(text);
     RETURN_IF_ERROR(count(1 + (matcher.work() - before) / kWorkPerStep));
-    return matches;
+    if (matches) return *matches;
+    return graph_.error_at(shape_.schemas.front(),
+                           "the pattern beside enum or const is too ambiguous");
   }
 
   const SchemaShape& shape_;
@@ -137,37 +147,63 @@ std::string scalar_text(const SchemaJson& value, const JsonNodes& json) {
   return value.is_string() ? json.quoted(value.get_ref<const std::string&>()) : value.dump();
 }
 
-Result<std::optional<GrammarNodeId>> plain_text_node(GrammarTree& tree, const SchemaShape& shape,
+Result<Pattern> PatternCache::read(const StringRule& rule, CharacterForm form,
+                                   const CodePointSet& left_out, SchemaGraph& graph) {
+  constexpr std::size_t kBytesPerStep = 8;
+  const Key key = {rule.text, rule.is_format, form, !left_out.empty()};
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
+  RETURN_IF_ERROR(graph.count_steps(rule.owner, 1 + text.size() / kBytesPerStep));
+  const PatternMatch match = rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch;
+  const Result<Pattern> read = read_pattern(text, match, form, tree_, left_out);
+  if (!read.ok()) {
+    return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", read.error().message);
+  }
+  known_.emplace(key, read.value());
+  return read.value();
+}
+
+Result<std::optional<GrammarNodeId>> plain_text_node(PatternCache& patterns,
+                                                     const SchemaShape& shape, std::string_view end,
                                                      SchemaGraph& graph) {
+  GrammarTree& tree = patterns.tree();
   if (shape.values) {
     ASSIGN_OR_RETURN(const std::vector<const SchemaJson*> values, allowed_values(shape, graph));
     std::vector<std::string> texts;
     for (const SchemaJson* value : values) {
-      if (value->is_string()) texts.push_back(value->get<std::string>());
+      if (!value->is_string()) continue;
+      texts.push_back(value->get<std::string>());
+      if (ends_there(texts.back(), end)) continue;
+      return graph.error_at(shape.schemas.front(),
+                            "a text of enum or const has what ends the value in this form of "
+                            "calls");
     }
     return std::optional(tree.choice(std::move(texts)));
   }
+  const CodePointSet left_out = first_character(end);
   if (!shape.strings.empty()) {
     ASSIGN_OR_RETURN(const GrammarNodeId text,
-                     patterned_text(tree, CharacterForm::kPlain, shape, graph));
+                     patterned_text(patterns, CharacterForm::kPlain, left_out, shape, graph));
     return std::optional(text);
   }
   if (shape.length_least == 0 && shape.length_most == kUnbounded) {
     return std::optional<GrammarNodeId>();
   }
-  // A tag's bracket is left out, so that the text ends where its tag is.
-  const CodePointSet inner = CodePointSet::all().without(CodePointSet::of({{'<', '<'}}));
-  return std::optional(tree.repeat(tree.code_points(inner), shape.length_least, shape.length_most));
+  const GrammarNodeId inner = tree.code_points(CodePointSet::all().without(left_out));
+  return std::optional(tree.repeat(inner, shape.length_least, shape.length_most));
 }
 
-Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, JsonNodes& json,
-                                                const SchemaShape& shape,
-                                                const SchemaGraph& graph) {
+Result<std::vector<GrammarNodeId>> scalar_nodes(PatternCache& patterns, JsonNodes& json,
+                                                const SchemaShape& shape, SchemaGraph& graph) {
+  GrammarTree& tree = patterns.tree();
   std::vector<GrammarNodeId> nodes;
   if ((shape.types & kStringType) != 0) {
-    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(tree, json, shape, graph));
+    ASSIGN_OR_RETURN(nodes.emplace_back(), string_node(patterns, json, shape, graph));
   }
-  if ((shape.types & (kIntegerType | kFractionType)) != 0) {
+  if ((shape.types & (kIntegerType | kFractionType)) == kIntegerType && shape.numbers.empty()) {
+    nodes.push_back(json.any_integer());
+  } else if ((shape.types & (kIntegerType | kFractionType)) != 0) {
     const bool has_fractions = (shape.types & kFractionType) != 0;
     const Result<GrammarNodeId> number =
         has_fractions ? number_node(tree, shape.numbers) : integer_node(tree, shape.numbers);

@@ -1,24 +1,46 @@
 // The scalar values of a shape: as grammars, and the values of an enum that fit the other keywords.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
 #include "structured/grammar_tree.h"
 #include "structured/json_nodes.h"
+#include "structured/pattern_reader.h"
 #include "structured/schema_graph.h"
 
 namespace pagoda::structured {
 
+// Patterns and formats that were read into a tree, each once: many schemas may share one by $ref.
+class PatternCache {
+ public:
+  explicit PatternCache(GrammarTree& tree) : tree_(tree) {}
+
+  GrammarTree& tree() { return tree_; }
+  // read_pattern() of a schema's pattern or format. The graph counts the steps.
+  Result<Pattern> read(const StringRule& rule, CharacterForm form, const CodePointSet& left_out,
+                       SchemaGraph& graph);
+
+ private:
+  using Key = std::tuple<const std::string*, bool, CharacterForm, bool>;  // …, leaves out some
+
+  GrammarTree& tree_;
+  std::map<Key, Pattern> known_;
+};
+
 // Returns one node for each of the shape's types that is neither object nor array.
-Result<std::vector<GrammarNodeId>> scalar_nodes(GrammarTree& tree, JsonNodes& json,
-                                                const SchemaShape& shape, const SchemaGraph& graph);
+Result<std::vector<GrammarNodeId>> scalar_nodes(PatternCache& patterns, JsonNodes& json,
+                                                const SchemaShape& shape, SchemaGraph& graph);
 
 // Returns a node for the strings of the shape as text without quotes; nothing where any text will
-// do.
-Result<std::optional<GrammarNodeId>> plain_text_node(GrammarTree& tree, const SchemaShape& shape,
+// do. Behind the text comes `end`, which is in none of the texts: an error where one must have it.
+Result<std::optional<GrammarNodeId>> plain_text_node(PatternCache& patterns,
+                                                     const SchemaShape& shape, std::string_view end,
                                                      SchemaGraph& graph);
 
 // Returns the text of a value that is neither object nor array.

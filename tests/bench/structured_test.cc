@@ -25,6 +25,9 @@ TEST(BenchStructured, EveryGrammarIsMeasured) {
   const nlohmann::json report = bench_json("structured", {"--repeats", "1"});
   EXPECT_EQ(report["settings"]["tokens"], 512);
   EXPECT_EQ(report["settings"]["vocabulary"], "stories260K.gguf");
+  for (const char* const which : {"batch_one_constrained_ratio", "batch_all_constrained_ratio"}) {
+    EXPECT_GT(report[which], 0) << which;
+  }
   expect_rows(report);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "chat/known_forms.h"
 #include "chat/parser_case.h"
 
@@ -310,6 +312,71 @@ TEST(AnswerParser, IdsHaveTheStyleOfTheirFamilyAndDiffer) {
     if (style == CallIdStyle::kKimi) {
       EXPECT_EQ(ids[1], "functions.add:1");
     }
+  }
+}
+
+// The model's own id may be the one that another call would get.
+TEST(AnswerParser, MadeUpIdsAreNotThoseThatTheModelWrote) {
+  const ToolSchemas schemas = weather_schemas();
+  AnswerForm form;
+  form.calls = find_tool_form("kimi_k2")->calls;
+  form.ids = CallIdStyle::kKimi;
+  AnswerParser parser(form, schemas, {});
+  std::string text = "<|tool_calls_section_begin|>";
+  for (int i = 0; i < 3; ++i) {
+    text += "<|tool_call_begin|>functions.add:1<|tool_call_argument_begin|>{}<|tool_call_end|>";
+  }
+  std::set<std::string> ids;
+  for (const AnswerEvent& event : parser.push(text + "<|tool_calls_section_end|>")) {
+    if (event.kind == AnswerEvent::Kind::kCallBegin) ids.insert(event.id);
+  }
+  EXPECT_EQ(ids.size(), 3U);
+}
+
+struct WrittenCase {
+  const char* what;
+  const char* form;
+  CallReading calls;
+  std::string text;
+  Reading read;
+};
+
+// Where a grammar makes the model write calls in one way, nothing else is one.
+TEST(AnswerParser, CallsAreReadAsAGrammarWritesThem) {
+  const ReadCall add = {"add", "{\"a\": 1}"};
+  const std::string inner = "<function=add>\n<parameter=a>\n1\n</parameter>\n</function>";
+  const std::string bare = R"({"name": "add", "parameters": {"a": 1}})";
+  const std::string tagged = "<tool_call>\n" + inner + "\n</tool_call>";
+  using enum CallReading;
+  for (const WrittenCase& one : std::vector<WrittenCase>{
+           {"as written", "qwen3_coder", kAsWritten, "So: " + tagged, {"", "So: ", {add}}},
+           {"the section's marker is forgotten", "qwen3_coder", kAsWritten, inner, {"", inner, {}}},
+           {"any spelling", "qwen3_coder", kAnySpelling, inner, {"", "", {add}}},
+           {"behind words", "qwen3_coder", kFirst, "So: " + tagged, {"", "So: " + tagged, {}}},
+           {"within reasoning", "qwen3_coder", kAsWritten, "<think>" + tagged, {tagged, "", {}}},
+           {"bare", "llama3_json", kAsWritten, bare, {"", "", {add}}},
+           {"bare with a blank",
+            "llama3_json",
+            kAsWritten,
+            "{ " + bare.substr(1),
+            {"", "{ " + bare.substr(1), {}}},
+           {"a tool that is not allowed",
+            "llama3_json",
+            kAsWritten,
+            R"({"name": "sub", "parameters": {}})",
+            {"", R"({"name": "sub", "parameters": {}})", {}}},
+           {"cut before the name", "qwen3_coder", kAlone, "<tool_call>\n<function=ad", {}},
+           {"cut within a marker", "qwen3_coder", kAlone, "<tool_c", {}},
+           {"cut within the bare opening", "llama3_json", kAlone, "{\"na", {}},
+           {"text that is cut", "qwen3_coder", kAsWritten, "a <tool_c", {"", "a <tool_c", {}}}}) {
+    AnswerForm form;
+    form.calls = find_tool_form(one.form)->calls;
+    form.reasoning = find_reasoning_form("qwen3")->reasoning;
+    const ToolSchemas schemas = weather_schemas();
+    const AnswerOptions options = {.calls = one.calls};
+    const auto edges = character_edges(one.text);
+    EXPECT_EQ(read_pieces(form, schemas, options, {one.text}), one.read) << one.what;
+    EXPECT_EQ(read_pieces(form, schemas, options, cut_at(one.text, edges)), one.read) << one.what;
   }
 }
 

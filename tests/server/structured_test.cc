@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "chat/known_forms.h"
+#include "server/api/answer_grammar.h"
 #include "server/api/chat_prompt.h"
+#include "server/api/tool_grammar.h"
 #include "server/reading_memory.h"
 #include "server/story_fixture.h"
 
@@ -74,6 +77,14 @@ TEST(Structured, OtherLanguagesAreObeyed) {
     const std::string text = text_with(fields);
     EXPECT_TRUE(text == "yes" || text == "no") << text;
   }
+}
+
+// vLLM's own class sends every member.
+TEST(Structured, MembersThatAreOffAreTaken) {
+  const std::string text =
+      text_with({{"structured_outputs",
+                  {{"choice", {"yes", "no"}}, {"disable_fallback", false}, {"backend", nullptr}}}});
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
 }
 
 TEST(Structured, AJsonObjectIsOneUpToMaxTokens) {
@@ -274,6 +285,85 @@ TEST(Structured, WhatLeavesNoTokenIsTheClientsError) {
   const Json error = Json::parse(reply.body)["error"];
   EXPECT_EQ(error["code"], "no_token_allowed");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("and the grammar forbid every token"));
+}
+
+// One choice of several comes to a dead end: behind "y" every token is forbidden.
+TEST(Structured, AChoiceWithoutATokenEndsAlone) {
+  const structured::MaskVocabulary& vocabulary = *structured_fixture().served().mask_vocabulary;
+  Json stops = Json::array();
+  for (std::uint32_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view bytes = vocabulary.bytes_of(TokenId(id));
+    const bool goes_on = std::string_view("ab").starts_with(bytes) || bytes.starts_with("ya");
+    if (!bytes.empty() && goes_on) stops.push_back(id);
+  }
+  const Json reply = structured_fixture().complete(body_with({{"guided_choice", {"yab", "qcd"}},
+                                                              {"stop_token_ids", stops},
+                                                              {"min_tokens", 5},
+                                                              {"temperature", 100},
+                                                              {"seed", 3},
+                                                              {"n", 8}}));
+  std::size_t failed = 0;
+  for (const Json& choice : reply["choices"]) {
+    const bool is_good = choice["finish_reason"] == "stop" && choice["text"] == "qcd";
+    const bool is_dead = choice["finish_reason"] == "error" && choice["text"] == "y";
+    EXPECT_TRUE(is_good || is_dead) << choice.dump();
+    failed += is_dead ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0U);
+  EXPECT_LT(failed, 8U);
+}
+
+// Readers skip the white space that a template writes behind reasoning, in its order.
+TEST(Structured, WhiteSpaceBehindReasoningIsNoContent) {
+  chat::ServedForm form;
+  form.found.form.reasoning = chat::find_reasoning_form("qwen3")->reasoning;
+  const AnswerTerms answer = {.form = &form, .may_reason = true};
+  const Json body = {{"structured_outputs", {{"choice", {"yes", "no"}}}}};
+  ReadingMemory memory(nullptr);
+  const ReadingTerms terms = {memory, true};
+  AnswerGrammar grammar(Fields(body), structured_fixture().served(), terms);
+  CompletionRequest request;
+  grammar.finish(&answer, request);
+  const structured::Grammar& made = request.engine.constraint->grammar();
+  for (const char* const gap : {"", "\n", "\n\n"}) {
+    EXPECT_TRUE(matches_text(made, "<think>ok</think>" + std::string(gap) + "yes")) << gap;
+  }
+  for (const char* const gap : {" ", "\n ", "\r\n", "\n\n\n"}) {
+    EXPECT_FALSE(matches_text(made, "<think>ok</think>" + std::string(gap) + "yes")) << gap;
+  }
+}
+
+// A tool whose schema takes all the steps does not keep those behind it from being obeyed.
+TEST(Structured, SchemasOfToolsAreCountedApart) {
+  Json explodes = {{"type", "object"}, {"properties", {{"a", {{"allOf", Json::array()}}}}}};
+  for (int i = 0; i < 12; ++i) {
+    Json any = {{"anyOf", Json::array()}};
+    for (int k = 0; k < 4; ++k) any["anyOf"].push_back({{"minimum", i * 4 + k}});
+    explodes["properties"]["a"]["allOf"].push_back(any);
+  }
+  const Json good = {{"type", "object"},
+                     {"properties", {{"n", {{"type", "integer"}, {"maximum", 5}}}}},
+                     {"required", {"n"}}};
+  Json tools = Json::array();
+  const auto add = [&](const std::string& name, const Json& schema) {
+    tools.push_back({{"type", "function"}, {"function", {{"name", name}, {"parameters", schema}}}});
+  };
+  add("big", explodes);
+  add("small", good);
+  const auto enforced = [&] {
+    const Json fields = {{"tools", tools}, {"tool_choice", "required"}};
+    const ToolChoice choice = read_tool_choice(Fields(fields));
+    chat::AnswerForm form;
+    form.calls = chat::generic_tool_form();
+    const MarkedText marked({}, structured_fixture().tokenizer());
+    structured::GrammarBuilder builder;
+    ToolGrammar grammar(builder, form, marked, choice);
+    grammar.calls(true);
+    return grammar.enforced();
+  };
+  EXPECT_EQ(enforced(), std::vector<std::string>{"small"});
+  for (int i = 0; i < 5; ++i) add("big" + std::to_string(i), explodes);
+  EXPECT_THROW(enforced(), ApiError);
 }
 
 // A request is charged for the most that its matchers take, and its reply is handled by its size.

@@ -9,7 +9,7 @@
 #include "chat/answer_parser.h"
 #include "chat/answer_text.h"
 #include "chat/known_forms.h"
-#include "server/story_fixture.h"
+#include "server/tool_forms.h"
 #include "structured/matcher.h"
 #include "structured/text_nodes.h"
 
@@ -29,30 +29,6 @@ const Json& weather_tools() {
       "required": ["city"], "additionalProperties": false}}},
     {"type": "function", "function": {"name": "ping"}}])");
   return kTools;
-}
-
-struct NamedForm {
-  std::string name;
-  chat::AnswerForm form;
-};
-
-std::vector<NamedForm> all_forms() {
-  std::vector<NamedForm> forms;
-  for (const chat::KnownToolForm& known : chat::known_tool_forms()) {
-    chat::AnswerForm form;
-    form.calls = known.calls;
-    form.channels = known.channels;
-    forms.push_back({std::string(known.names.front()), form});
-  }
-  chat::AnswerForm generic;
-  generic.calls = chat::generic_tool_form();
-  forms.push_back({"generic", generic});
-  return forms;
-}
-
-const text::Tokenizer& any_tokenizer() {
-  static StoryFixture fixture;
-  return fixture.tokenizer();
 }
 
 // Markers are plain texts here.
@@ -128,41 +104,6 @@ TEST(ToolGrammar, TextMayComeWithoutCallsOrBeforeThem) {
   }
 }
 
-// A vocabulary of bytes; token 256 ends an answer.
-std::shared_ptr<const structured::MaskVocabulary> byte_vocabulary() {
-  std::vector<std::string> bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  const std::vector<TokenId> ends = {TokenId(256)};
-  return structured::MaskVocabulary::build(std::move(bytes), ends, 257);
-}
-
-// Goes through the grammar by chance, and ends where it may.
-std::string drawn_text(const std::shared_ptr<const structured::Grammar>& grammar,
-                       std::mt19937& random) {
-  const auto vocabulary = byte_vocabulary();
-  structured::Matcher matcher(grammar, vocabulary);
-  std::vector<structured::MaskWord> mask(vocabulary->words());
-  std::string text;
-  while (text.size() < 4000) {
-    EXPECT_TRUE(matcher.fill_mask(mask).ok()) << text;
-    if (matcher.may_end() && random() % 2 == 0) return text;
-    std::vector<std::uint32_t> allowed;
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-      // Few long texts: a marker's first byte and ASCII are tried more often than others.
-      const bool is_dull = byte < 0x20 || byte >= 0x80;
-      if (structured::has_mask_bit(mask, byte) && (!is_dull || random() % 16 == 0)) {
-        allowed.push_back(byte);
-      }
-    }
-    if (allowed.empty()) continue;
-    const bool closes = structured::has_mask_bit(mask, '<') && random() % 4 == 0;
-    const std::uint32_t byte = closes ? '<' : allowed[random() % allowed.size()];
-    EXPECT_TRUE(matcher.accept(TokenId(byte)).ok());
-    text += static_cast<char>(byte);
-  }
-  return {};
-}
-
 TEST(ToolGrammar, WhatAGrammarLetsThroughIsReadAsCallsThatMatch) {
   std::mt19937 random(22);
   const chat::ToolSchemas schemas(weather_tools());
@@ -171,7 +112,7 @@ TEST(ToolGrammar, WhatAGrammarLetsThroughIsReadAsCallsThatMatch) {
         grammar_of(form, {{"tool_choice", "required"}, {"parallel_tool_calls", false}});
     int read = 0;
     for (int i = 0; i < 60; ++i) {
-      const std::string text = drawn_text(grammar, random);
+      const std::string text = TextDrawer(grammar, {}, random).draw();
       if (text.empty()) continue;
       ++read;
       chat::AnswerParser parser(form, schemas, {});

@@ -318,5 +318,34 @@ TEST(MaskTest, AGrammarThatIsTooAmbiguousEndsInAnError) {
   EXPECT_NE(status.error().message.find("too ambiguous"), std::string::npos);
 }
 
+// Each choice of a request copies the matcher behind its first mask.
+TEST(MaskTest, ATrimmedMatcherIsSmallAndGoesOnAsBefore) {
+  const auto grammar = schema_grammar(R"({"type":"object","properties":{
+      "a":{"type":"string","format":"uri"},"b":{"type":"array","items":{"type":"number"}}}})");
+  const auto vocabulary = toy_vocabulary();
+  Matcher matcher(grammar.value(), vocabulary);
+  Matcher other = matcher;
+  std::vector<MaskWord> mask(vocabulary->words());
+  std::vector<MaskWord> expected(vocabulary->words());
+  const auto token_of = [&](std::string_view text) {
+    for (std::uint32_t i = 2; i < vocabulary->size(); ++i) {
+      if (vocabulary->bytes_of(TokenId(i)) == text) return TokenId(i);
+    }
+    return TokenId(kEnd);
+  };
+  for (const char* const text : {"{\"", "a", "\": ", "\"", "h", ":", "a", "\"", "}"}) {
+    ASSERT_TRUE(matcher.fill_mask(mask).ok());
+    const std::uint64_t before = matcher.bytes();
+    matcher.trim();
+    EXPECT_LE(matcher.bytes(), before);
+    EXPECT_LT(matcher.bytes(), 16U << 10);
+    ASSERT_TRUE(matcher.fill_mask(mask).ok());
+    ASSERT_TRUE(other.fill_mask(expected).ok());
+    EXPECT_EQ(mask, expected) << text;
+    ASSERT_TRUE(matcher.accept(token_of(text)).ok()) << text;
+    ASSERT_TRUE(other.accept(token_of(text)).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::structured

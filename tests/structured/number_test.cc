@@ -125,15 +125,39 @@ TEST(NumberTest, BoundsBeyondAllNumbersMatchNothingOrEverything) {
   expect_cases(
       {{R"({"type":"integer","maximum":1e30})", {"999999999999999999", "-1"}, {"1.5"}},
        {R"({"type":"integer","minimum":-1e30,"exclusiveMaximum":0.5})", {"0", "-3"}, {"1"}},
+       {R"({"type":"integer"})",
+        {"1189998819991197253", "-9223372036854775807", "999999999999999999"},
+        {"9223372036854775808", "12345678901234567890"}},
+       {R"({"type":"integer","minimum":1e18})",
+        {"1000000000000000000", "9223372036854775807"},
+        {"999999999999999999", "9223372036854775808"}},
+       {R"({"type":"integer","exclusiveMaximum":9223372036854775807})",
+        {"9223372036854775806", "-1"},
+        {"9223372036854775807"}},
        {R"({"type":"number","minimum":1e17})",
         {"100000000000000000", "999999999999999999.5"},
         {"1", "99999999999999999"}}},
       schema_grammar);
   expect_errors(
-      {{R"({"type":"integer","minimum":1e30})", "nothing matches"},
+      {{R"({"type":"integer","minimum":1e30})", "integers are those from"},
        {R"({"type":"number","maximum":-1e30})", "nothing matches"},
        {R"({"type":"number","maximum":1e300})", "/maximum: the number has too many digits"}},
       schema_grammar);
+}
+
+// Clients read numbers as doubles: what is rounded to a bound is on it.
+TEST(NumberTest, AnExcludedBoundIsNotMetAfterRounding) {
+  expect_cases({{R"({"type":"number","exclusiveMaximum":1})",
+                 {"0.99999999999999", "0", "-3.5", "0.5"},
+                 {"1", "1.0", "0.99999999999999999"}},
+                {R"({"type":"number","exclusiveMinimum":100})",
+                 {"100.000000000001", "101"},
+                 {"100", "100.00000000000000001"}},
+                {R"({"type":"number","exclusiveMaximum":0.3,"minimum":0})",
+                 {"0.2", "0.299999999999999"},
+                 {"0.3", "0.29999999999999999"}},
+                {R"({"type":"number","maximum":1})", {"1", "0.99999999999999999"}, {"1.5"}}},
+               schema_grammar);
 }
 
 }  // namespace

@@ -104,6 +104,51 @@ TEST(SchemaErrorTest, ValuesThatTakeLongToTryAreRefused) {
                 schema_grammar);
 }
 
+// Alternatives of alternatives, all of which are looked at for oneOf: 500 a level.
+TEST(SchemaErrorTest, ManyAlternativesTakeMemoryOnceALevel) {
+  nlohmann::ordered_json schema = {{"type", "string"}};
+  for (int level = 0; level < 50; ++level) {
+    nlohmann::ordered_json any = {{"anyOf", nlohmann::ordered_json::array()}};
+    for (int i = 0; i < 499; ++i) any["anyOf"].push_back(true);
+    any["anyOf"].push_back(std::move(schema));
+    schema = std::move(any);
+  }
+  schema = {{"oneOf", {{{"type", "integer"}}, std::move(schema)}}};
+  HeldBytes held;
+  const auto grammar = grammar_from_schema(schema);
+  EXPECT_FALSE(grammar.ok());
+  EXPECT_LT(held.most(), 16U << 20);
+}
+
+// A pattern that many schemas refer to is read once: its class alone takes milliseconds.
+TEST(SchemaErrorTest, ASharedPatternIsReadOnce) {
+  nlohmann::ordered_json schema = {
+      {"type", "object"},
+      {"$defs",
+       {{"p", {{"type", "string"}, {"pattern", "^[" + std::string(60'000, 'a') + "]$"}}}}}};
+  for (int i = 0; i < 1000; ++i) {
+    schema["properties"]["a" + std::to_string(i)] = {
+        {"allOf", {{{"$ref", "#/$defs/p"}}, {{"minLength", 1}}}}};
+  }
+  const std::uint64_t before = bytes_allocated_so_far();
+  ASSERT_TRUE(grammar_from_schema(schema).ok());
+  EXPECT_LT(bytes_allocated_so_far() - before, 64U << 20);
+}
+
+TEST(SchemaErrorTest, ValuesBesideAnAmbiguousPatternDoNotVanish) {
+  expect_errors(
+      {{R"({"anyOf":[{"enum":["ab","abab"],"pattern":"^(a?b?){1,3000}$"},{"const":"q"}]})",
+        "too ambiguous"}},
+      schema_grammar);
+}
+
+TEST(SchemaErrorTest, NumbersThatTheParserRoundsAreNoValues) {
+  expect_errors({{R"({"const":12345678901234567890123})", "/const: integers beyond 64 bits"},
+                 {R"({"enum":[1,[{"a":-12345678901234567890123}]]})", "/enum: integers beyond"},
+                 {R"({"type":"integer","minimum":1e19})", "integers are those from"}},
+                schema_grammar);
+}
+
 // A schema's place is not written down for each of the schemas within it.
 TEST(SchemaErrorTest, LongNamesOfDefinitionsTakeTheirLengthOnce) {
   const std::string name(200'000, 'x');

@@ -228,5 +228,21 @@ TEST(SchemaTest, PatternsAndFormatsAreEnforced) {
       schema_grammar);
 }
 
+TEST(SchemaTest, EmptyPropertiesAreAllThereAre) {
+  expect_cases({{R"({"type":"object","properties":{}})", {"{}"}, {R"({"a":1})"}},
+                {R"({"type":"object"})", {"{}", R"({"a":1})"}, {"1"}},
+                {R"({"type":"object","properties":{},"additionalProperties":true})",
+                 {"{}", R"({"a":1})"},
+                 {"1"}}},
+               schema_grammar);
+}
+
+TEST(SchemaTest, DatesBeginWithYearOne) {
+  expect_cases({{R"({"format":"date","type":"string"})",
+                 {"\"0001-01-01\"", "\"0004-02-29\"", "\"0400-02-29\"", "\"2000-02-29\""},
+                 {"\"0000-01-01\"", "\"0000-02-29\"", "\"1900-02-29\""}}},
+               schema_grammar);
+}
+
 }  // namespace
 }  // namespace pagoda::structured

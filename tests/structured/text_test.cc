@@ -46,11 +46,13 @@ TEST(TextTest, LongTextsAreTaken) {
 
 TEST(TextTest, ATextThatDoesNotBeginSo) {
   GrammarBuilder builder;
-  const auto grammar = builder.finish(builder.text_not_beginning("{\"n")).value();
-  for (const char* const text : {"", "{", "{\"", "{\"m", "a{\"n", "{ \"n", "x"}) {
+  const auto grammar = builder.finish(builder.text_not_beginning({"{\"n", "<t>"})).value();
+  for (const char* const text :
+       {"", " ", "{", "{\"", "{\"m", "a{\"n", "{ \"n", "x", " <", "<u>", "<<t>"}) {
     EXPECT_TRUE(matches_text(*grammar, text)) << text;
   }
-  for (const char* const text : {"{\"n", "{\"name\""}) EXPECT_FALSE(matches_text(*grammar, text));
+  for (const char* const text : {"{\"n", "{\"name\"", " \n{\"n", "<t>", "\t<t>a"})
+    EXPECT_FALSE(matches_text(*grammar, text));
 }
 
 TEST(TextTest, ValuesMayHaveQuotesOfTheirOwn) {
@@ -62,7 +64,7 @@ TEST(TextTest, ValuesMayHaveQuotesOfTheirOwn) {
   for (const std::string& quote : {std::string("<|\"|>"), control_bytes(TokenId(7))}) {
     const auto in_quotes = [&](const std::string& text) { return quote + text + quote; };
     GrammarBuilder builder;
-    const auto node = builder.schema(schema, {.quote = quote});
+    const auto node = builder.schema(schema, {.quote = {quote}});
     ASSERT_TRUE(node.ok());
     const auto grammar = builder.finish(node.value()).value();
     for (const std::string& text :

@@ -27,7 +27,10 @@ void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages)
 #endif
 
 CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool)
-    : decoder_(decoder), pages_(pages), pool_(pool) {
+    : decoder_(decoder),
+      pages_(pages),
+      pool_(pool),
+      masks_(decoder.rows_max(), pool.threads() > 1) {
   const std::size_t vocabulary = decoder.config().vocabulary;
   const std::size_t rows = std::min<std::size_t>(kLogitRowsMax, decoder.rows_max());
   logits_.resize(rows * vocabulary);
@@ -46,6 +49,7 @@ void CpuRunner::launch(const Launch& launch) {
 #ifdef PAGODA_DEV_CHECKS
   spoil_new_blocks(launch, pages_);
 #endif
+  masks_.begin(launch.samples);
   forward(launch);
   samples_.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   scores_.assign(launch.scores.size(), TokenScore{});
@@ -57,6 +61,7 @@ void CpuRunner::launch(const Launch& launch) {
     const std::size_t count = std::min(group, logit_rows_.size() - begin);
     const auto rows = std::span<const std::uint32_t>(logit_rows_).subspan(begin, count);
     decoder_.logits(rows, logits_.data());
+    masks_.wait();
     use_logits(launch, rows);
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "engine/backends/mask_thread.h"
 #include "engine/runner.h"
 #include "kv/memory/page_buffer.h"
 #include "model/decoder.h"
@@ -37,6 +38,7 @@ class CpuRunner final : public Runner {
   std::vector<std::uint32_t> logit_rows_;
   std::vector<float> logits_;
   std::vector<SamplerScratch> scratch_;  // [thread]
+  MaskThread masks_;
   std::vector<Result<SampledToken>> samples_;
   std::vector<TokenScore> scores_;
   std::vector<std::uint8_t> nonfinite_;

@@ -68,6 +68,7 @@ Status GpuRunner::take_memory() {
     ASSIGN_OR_RETURN(pending.done, device::GpuEvent::create());
   }
   rows_.reserve(decoder_.options().sequences_max);
+  masked_.reserve(decoder_.options().sequences_max);
   decoder_.set_pages(pages_);
   return ok_status();
 }
@@ -91,9 +92,18 @@ void GpuRunner::launch(const Launch& launch) {
   if (!started.ok()) return fail(pending, started.error());
   // Masks of grammars are computed while the GPU computes the rows they are for: tokens before them
   // were sampled on the host and are known. Who samples sees the error.
+  if (pending.finished) return;
+  masked_.clear();
   for (const LaunchSample& sample : pending.samples) {
-    if (sample.sampling->constraint()) static_cast<void>(sample.sampling->prepare());
+    if (sample.sampling->constraint()) masked_.push_back(sample.sampling);
   }
+  if (masked_.size() == 1) static_cast<void>(masked_.front()->prepare());
+  if (masked_.size() <= 1) return;
+  pool_.run(masked_.size(), [&](WorkRange range) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      static_cast<void>(masked_[i]->prepare());
+    }
+  });
 }
 
 Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {

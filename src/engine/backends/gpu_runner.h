@@ -88,6 +88,7 @@ class GpuRunner final : public Runner {
   std::size_t cursor_ = 0;               // where the last sample of the launch before was found
   device::PinnedBuffer logits_;          // [logit_rows_max, vocabulary]
   std::vector<SamplerScratch> scratch_;  // [thread]
+  std::vector<SamplingState*> masked_;   // those of a launch whose grammar wants a mask
 };
 
 }  // namespace pagoda::engine

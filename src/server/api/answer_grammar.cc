@@ -62,9 +62,27 @@ structured::GrammarNodeId AnswerGrammar::tool_node(const ToolChoice& choice,
                                                    const chat::AnswerForm& form,
                                                    const MarkedText& marked) {
   ToolGrammar tools(builder_, form, marked, choice);
-  if (choice.mode == ToolChoice::Mode::kRequired) return tools.calls(true);
-  if (!root_) return tools.text_or_calls();
-  return builder_.alternatives({content(*root_, form, marked), tools.calls(false)});
+  NodeId node = builder_.empty();
+  if (choice.mode == ToolChoice::Mode::kRequired) {
+    reading_ = chat::CallReading::kAlone;
+    node = tools.calls(true);
+  } else if (!root_) {
+    reading_ = chat::CallReading::kAsWritten;
+    node = tools.text_or_calls();
+  } else {
+    reading_ = chat::CallReading::kFirst;
+    node = builder_.alternatives({content(*root_, form, marked), tools.calls(false)});
+  }
+  for (const ChosenTool& tool : choice.tools) called_.push_back(tool.name);
+  enforced_ = tools.enforced();
+  return node;
+}
+
+void AnswerGrammar::set_reading(AnswerTerms& answer) const {
+  if (reading_ == chat::CallReading::kAnySpelling) return;
+  answer.options.calls = reading_;
+  answer.schemas.keep(called_);
+  for (const std::string& name : enforced_) answer.schemas.enforce(name);
 }
 
 structured::GrammarNodeId AnswerGrammar::content(NodeId node, const chat::AnswerForm& form,
@@ -82,18 +100,21 @@ structured::GrammarNodeId AnswerGrammar::behind_reasoning(NodeId node, const Ans
   const MarkedText marked(*answer.form, model_.tokenizer);
   const auto literal = [&](std::string_view text) { return builder_.literal(marked.encode(text)); };
   if (form.channels) {
-    const NodeId end = literal("<|start|>assistant");
-    return builder_.sequence(
-        {builder_.optional(builder_.sequence({literal("<|channel|>analysis<|message|>"),
-                                              builder_.text_until(marked.encode("<|end|>"), end)})),
-         node});
+    // No other message begins within the reasoning.
+    const NodeId text = builder_.text_until(marked.marker("<|end|>"), literal("<|start|>assistant"),
+                                            false, {"<|message|>"});
+    const NodeId reasoning = builder_.sequence({literal("<|channel|>analysis<|message|>"), text});
+    return builder_.sequence({builder_.optional(reasoning), node});
   }
   if (!form.reasoning || (!answer.options.in_reasoning && !answer.may_reason)) return node;
-  // The white space that the template writes behind the reasoning may be there.
+  // The white space that the template writes behind the reasoning may be there, or a part of it:
+  // what readers skip.
   const std::string_view space = chat::tail_space(form.reasoning->end);
-  const NodeId gap = builder_.repeat(builder_.regex("[ \\t\\r\\n]").value(), 0,
-                                     static_cast<std::uint32_t>(space.size()));
-  const NodeId rest = builder_.text_until(marked.encode(chat::core(form.reasoning->end)), gap);
+  NodeId gap = builder_.empty();
+  for (std::size_t i = space.size(); i-- > 0;) {
+    gap = builder_.optional(builder_.sequence({literal(space.substr(i, 1)), gap}));
+  }
+  const NodeId rest = builder_.text_until(marked.marker(chat::core(form.reasoning->end)), gap);
   if (answer.options.in_reasoning) return builder_.sequence({rest, node});
   const NodeId begin = literal(chat::core(form.reasoning->begin));
   if (begin == builder_.empty()) return node;
@@ -112,6 +133,7 @@ void AnswerGrammar::finish(const AnswerTerms* answer, CompletionRequest& request
   std::vector<structured::MaskWord> mask(model_.mask_vocabulary->words());
   const Status first = matcher->fill_mask(mask);
   if (!first.ok()) refuse_grammar(path_, first.error());
+  matcher->trim();  // each choice copies it
   request.engine.constraint = std::move(matcher);
 }
 

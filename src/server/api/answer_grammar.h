@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/api/answer_terms.h"
 #include "server/api/completion_request.h"
@@ -26,6 +27,10 @@ class AnswerGrammar {
   // Reads `tools` and `tool_choice` of a chat. Throws ApiError and TakesLong.
   void read_tools(const Fields& fields);
 
+  // Sets how the answer to a chat is read: where a grammar makes the model write calls in one way,
+  // nothing else is a call.
+  void set_reading(AnswerTerms& answer) const;
+
   // Compiles the grammar into request.engine.constraint, unless nothing was asked for. `answer` is
   // of a chat: its reasoning may come first. Throws ApiError.
   void finish(const AnswerTerms* answer, CompletionRequest& request);
@@ -46,6 +51,10 @@ class AnswerGrammar {
   structured::GrammarBuilder builder_;
   std::optional<NodeId> root_;
   std::string path_;  // of the field that asks
+  // Of calls that the grammar has.
+  chat::CallReading reading_ = chat::CallReading::kAnySpelling;
+  std::vector<std::string> called_;    // the tools that may be called
+  std::vector<std::string> enforced_;  // those whose arguments match their schema
 };
 
 }  // namespace pagoda::server

@@ -91,6 +91,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   auto chat = read_chat_prompt(body, model, terms, model.context_tokens() - 1);
   if (!chat) refuse_long_prompt("messages", model.context_tokens());
   if (chat->answer) {
+    grammar.set_reading(*chat->answer);
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
   }
   memory.add_answer();

@@ -11,6 +11,7 @@ namespace pagoda::server {
 namespace {
 
 std::string_view wire_name(engine::FinishReason reason) {
+  if (reason == engine::FinishReason::kNoToken) return "error";
   return reason == engine::FinishReason::kStop ? "stop" : "length";
 }
 

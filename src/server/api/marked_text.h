@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/served_form.h"
+#include "structured/text_nodes.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::server {
@@ -18,6 +19,10 @@ class MarkedText {
 
   // Returns the text up to its first end token, which a grammar allows where it ends.
   std::string encode(std::string_view text) const;
+  // The same, with the text that ordinary tokens may spell.
+  structured::TextMarker marker(std::string_view text) const {
+    return {encode(text), std::string(text)};
+  }
 
  private:
   struct Mark {

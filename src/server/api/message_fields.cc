@@ -7,7 +7,9 @@
 #include <set>
 #include <string>
 
+#include "chat/call_reader.h"
 #include "server/api_error.h"
+#include "text/abbreviated.h"
 
 namespace pagoda::server {
 namespace {
@@ -105,6 +107,21 @@ void check_message(const Json& message, const std::string& path, CallHistory& hi
   check_content(fields);
 }
 
+// Names that no reader of calls takes would make a call that is asked for come back as text.
+void check_tool_name(const Fields& function, std::set<std::string_view>& names) {
+  const std::string_view name = function.required_text("name");
+  const std::string path = function.path_of("name");
+  if (!chat::is_tool_name(name)) {
+    throw ApiError(400,
+                   fmt::format("{}: \"{}\" is no name of a tool, expected letters, digits, _ and -",
+                               path, text::abbreviated(std::string(name), 100)),
+                   path);
+  }
+  if (!names.insert(name).second) {
+    throw ApiError(400, fmt::format("{}: another tool has the name \"{}\"", path, name), path);
+  }
+}
+
 }  // namespace
 
 const Json* read_objects(const Fields& fields, std::string_view name) {
@@ -130,6 +147,7 @@ void check_messages(const Fields& fields) {
 
 void check_tools(const Fields& fields) {
   const Json* const tools = read_objects(fields, "tools");
+  std::set<std::string_view> names;
   for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     const Fields tool((*tools)[i], element_path(fields.path_of("tools"), i));
     const auto type = tool.text("type");
@@ -139,8 +157,7 @@ void check_tools(const Fields& fields) {
       continue;
     }
     const Fields named(*function, tool.path_of("function"));
-    named.require("name");
-    named.text("name");
+    check_tool_name(named, names);
     named.text("description");
     named.boolean("strict");
     named.object("parameters");

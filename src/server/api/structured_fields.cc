@@ -115,7 +115,8 @@ void read_structured_outputs(const Fields& fields, std::vector<Asked>& asked) {
     }
   }
   for (const auto& [name, value] : outputs->items()) {
-    if (!is_known_member(name) && !value.is_null() && !asks_for_no_grammar(value)) {
+    const bool is_off = value.is_null() || value == false || asks_for_no_grammar(value);
+    if (!is_known_member(name) && !is_off) {
       refuse_constraint(members.path_of(name), "is not supported");
     }
   }

@@ -64,31 +64,29 @@ GrammarNodeId ToolGrammar::calls(bool by_schema) {
 GrammarNodeId ToolGrammar::text_or_calls() {
   by_schema_ = false;
   if (form_.channels) {
+    // No other message begins within the text.
+    const GrammarNodeId nothing = builder_.alternatives({});
     const GrammarNodeId text =
-        builder_.sequence({literal("<|channel|>final<|message|>"), builder_.any_text()});
+        builder_.sequence({literal("<|channel|>final<|message|>"),
+                           builder_.text_until(marked_.marker("<|message|>"), nothing, true)});
     return builder_.alternatives({text, channel_call()});
   }
   const std::string marker = chat::section_marker(calls_);
   if (!marker.empty()) {
     const std::string& first =
         chat::core(calls_.section_begin).empty() ? calls_.call_begin : calls_.section_begin;
-    return builder_.text_until(marked_.encode(marker), section(first.find(marker) + marker.size()),
+    return builder_.text_until(marked_.marker(marker), section(first.find(marker) + marker.size()),
                                true);
   }
   // Calls stand at the start of the answer.
-  const std::string opening = bare_opening();
+  const std::string opening = chat::bare_opening(calls_);
   if (opening.empty()) return builder_.alternatives({section(0), builder_.any_text()});
-  return builder_.alternatives({section(0), builder_.text_not_beginning(opening)});
-}
-
-// The text at which an answer is seen to be a call: "{\"name\"", or a bracket.
-std::string ToolGrammar::bare_opening() const {
-  if (calls_.syntax != chat::CallSyntax::kJsonObject) {
-    return std::string(chat::core(calls_.section_begin));
+  // Neither does the text begin reasoning, behind which they would stand at the start again.
+  std::vector<std::string> openings = {opening};
+  if (form_.reasoning && !chat::core(form_.reasoning->begin).empty()) {
+    openings.emplace_back(chat::core(form_.reasoning->begin));
   }
-  const std::string begin = calls_.section_begin + chat::call_literals(calls_, "").begin;
-  const std::size_t key = begin.find('"');
-  return begin.substr(0, begin.find('"', key + 1) + 1);
+  return builder_.alternatives({section(0), builder_.text_not_beginning(openings)});
 }
 
 GrammarNodeId ToolGrammar::section(std::size_t skipped) {
@@ -138,15 +136,19 @@ GrammarNodeId ToolGrammar::channel_call() {
 GrammarNodeId ToolGrammar::arguments(const ChosenTool& tool) {
   if (tool.strict || by_schema_) {
     const Result<NodeId> made = arguments_by_schema(tool);
-    if (made.ok()) return made.value();
-    if (tool.strict) refuse_schema(tool, made.error());
+    if (made.ok()) {
+      enforced_.push_back(tool.name);
+      return made.value();
+    }
+    // Tools behind one that took all there is are not left out in silence.
+    if (tool.strict || builder_.is_spent()) refuse_schema(tool, made.error());
   }
   if (!any_) any_ = any_arguments();
   return *any_;
 }
 
 structured::JsonStyle ToolGrammar::quoted_style() const {
-  return {.quote = marked_.encode(calls_.quote)};
+  return {.quote = marked_.marker(calls_.quote)};
 }
 
 Result<GrammarNodeId> ToolGrammar::arguments_by_schema(const ChosenTool& tool) {
@@ -155,14 +157,19 @@ Result<GrammarNodeId> ToolGrammar::arguments_by_schema(const ChosenTool& tool) {
                        calls_.arguments == ArgumentSyntax::kJson;
   if (is_json) return builder_.schema(schema);
   if (calls_.arguments == ArgumentSyntax::kQuoted) return builder_.schema(schema, quoted_style());
-  ASSIGN_OR_RETURN(const SchemaMembers all, builder_.members(schema));
-  JsonObject object;
   const bool is_tagged = calls_.arguments == ArgumentSyntax::kTagged;
+  ASSIGN_OR_RETURN(const SchemaMembers all,
+                   builder_.members(schema, is_tagged ? chat::core(calls_.tagged.value_end) : ""));
+  JsonObject object;
   const chat::ToolSchemas types(Json::array({{{"name", tool.name}, {"parameters", schema}}}));
   for (const SchemaMember& member : all.members) {
     const ArgumentType type = types.type_of(tool.name, member.name);
-    object.members.push_back(
-        {member.name, is_tagged ? tagged_value(member, type) : member.value, member.required});
+    RETURN_IF_ERROR(check_key(member.name));
+    JsonMember& written = object.members.emplace_back();
+    written = {member.name, member.value, member.required};
+    if (is_tagged) {
+      ASSIGN_OR_RETURN(written.value, tagged_value(member, type));
+    }
   }
   if (!is_tagged) {
     object.additional = all.additional;
@@ -176,22 +183,62 @@ Result<GrammarNodeId> ToolGrammar::arguments_by_schema(const ChosenTool& tool) {
                                   .is_json = false});
 }
 
-// What follows a key: its end, the value, and the value's end. A string stands there as it is.
-GrammarNodeId ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type) {
+// Readers find the end of a name that has no quotes.
+Status ToolGrammar::check_key(const std::string& name) const {
+  const auto refused = [&] {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("#: the model's form of calls cannot write the name \"{}\"",
+                             text::abbreviated(name, 100))};
+  };
+  if (name.empty() || name.size() > chat::kNameBytesMax || chat::core(name) != name) {
+    return refused();
+  }
+  if (calls_.arguments == ArgumentSyntax::kKeywords) {
+    const bool is_word = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '-';
+    });
+    if (!is_word) return refused();
+    return ok_status();
+  }
+  for (const chat::KeyEnd& end : calls_.tagged.key_ends) {
+    const std::vector<std::string> parts = chat::tags(end.text);
+    if (!parts.empty() && !structured::ends_there(name, parts.front())) return refused();
+  }
+  return ok_status();
+}
+
+// What follows a key: its end, the value, and the value's end. A string stands there as it is, and
+// null as the word, unless keys say of which type their value is.
+Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type) {
   const chat::TaggedArguments& tagged = calls_.tagged;
-  const bool is_text = type == ArgumentType::kString;
-  const chat::KeyEnd& end =
-      key_end_of(tagged, is_text ? ArgumentType::kString : ArgumentType::kJson);
+  const bool is_nullable = type == ArgumentType::kNullableString;
+  const bool is_text = type == ArgumentType::kString || is_nullable;
+  const bool keys_have_types = tagged.key_ends.front().type != ArgumentType::kBySchema;
+  if (is_nullable && !keys_have_types && !member.may_be_null) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("#: the word null as a text of \"{}\" would be read as null",
+                             text::abbreviated(member.name, 100))};
+  }
   const std::string closing =
       tagged.value_end + (tagged.value_end_has_key ? member.name + tagged.close_end : "");
-  const std::string_view trimmed = chat::core(closing);
-  const GrammarNodeId space = literal(chat::tail_space(closing));
-  if (is_text && !member.text) {
-    return builder_.sequence(
-        {literal(end.text), builder_.text_until(marked_.encode(trimmed), space)});
+  const auto value = [&](ArgumentType written, GrammarNodeId node) {
+    return builder_.sequence({literal(key_end_of(tagged, written).text), node, literal(closing)});
+  };
+  if (!is_text) return value(ArgumentType::kJson, member.value);
+  std::vector<GrammarNodeId> branches;
+  if (member.text) {
+    branches.push_back(value(ArgumentType::kString, *member.text));
+  } else {
+    const GrammarNodeId text = builder_.text_until(marked_.marker(chat::core(closing)),
+                                                   literal(chat::tail_space(closing)));
+    branches.push_back(
+        builder_.sequence({literal(key_end_of(tagged, ArgumentType::kString).text), text}));
   }
-  return builder_.sequence(
-      {literal(end.text), is_text ? *member.text : member.value, literal(closing)});
+  if (member.may_be_null && is_nullable) {
+    branches.push_back(value(ArgumentType::kJson, builder_.literal("null")));
+  }
+  return builder_.alternatives(branches);
 }
 
 GrammarNodeId ToolGrammar::any_arguments() {
@@ -212,7 +259,7 @@ GrammarNodeId ToolGrammar::any_arguments() {
                                     : literal(chat::tail_space(tagged.value_end));
   const GrammarNodeId value = builder_.sequence(
       {literal(tagged.key_begin), key, literal(key_end_of(tagged, ArgumentType::kString).text),
-       builder_.text_until(marked_.encode(chat::core(tagged.value_end)), closing)});
+       builder_.text_until(marked_.marker(chat::core(tagged.value_end)), closing)});
   return builder_.repeat(value, 0);
 }
 

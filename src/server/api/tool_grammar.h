@@ -28,6 +28,8 @@ class ToolGrammar {
   structured::GrammarNodeId calls(bool by_schema);
   // Any text without calls, or with calls at its end, as calls(false) has them.
   structured::GrammarNodeId text_or_calls();
+  // The tools whose arguments match their schema in what was returned.
+  const std::vector<std::string>& enforced() const { return enforced_; }
 
  private:
   using NodeId = structured::GrammarNodeId;
@@ -36,11 +38,11 @@ class ToolGrammar {
   NodeId section(std::size_t skipped);
   NodeId call(const ChosenTool& tool, NodeId given, std::size_t skipped);
   NodeId channel_call();
-  std::string bare_opening() const;
   NodeId arguments(const ChosenTool& tool);
   Result<NodeId> arguments_by_schema(const ChosenTool& tool);
   NodeId any_arguments();
-  NodeId tagged_value(const structured::SchemaMember& member, chat::ArgumentType type);
+  Result<NodeId> tagged_value(const structured::SchemaMember& member, chat::ArgumentType type);
+  Status check_key(const std::string& name) const;
   NodeId literal(std::string_view text) { return builder_.literal(marked_.encode(text)); }
   structured::JsonStyle quoted_style() const;
 
@@ -51,6 +53,7 @@ class ToolGrammar {
   const ToolChoice& choice_;
   bool by_schema_ = true;      // arguments of tools that are not strict, too
   std::optional<NodeId> any_;  // any arguments
+  std::vector<std::string> enforced_;
 };
 
 }  // namespace pagoda::server
