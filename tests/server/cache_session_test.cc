@@ -1,7 +1,7 @@
 // The endpoints that name a session, and what they show one tenant of another.
 #include <gtest/gtest.h>
 
-#include "server/story_fixture.h"
+#include "server/tenants_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -41,33 +41,12 @@ TEST(CacheSession, ASaltThatNoRequestMayHaveIsRefusedEverywhere) {
   EXPECT_EQ(fixture.post(kClosePath, body).status, 404) << "it could be one, and is none";
 }
 
-class CacheSessionTenants : public testing::Test {
+class CacheSessionTenants : public TenantsFixture {
  protected:
-  CacheSessionTenants() {
-    constexpr const char* kKeys =
-        "tenant anna\ntenant bert\ntenant press\n"
-        "key anna-key anna\nkey bert-key bert\nkey press-key press may_publish\n";
-    TenantRegistry registry;
-    const auto ring =
-        KeyRing::make(parse_keys(kKeys, "keys").value(), registry, "a secret of some length");
-    fixture_.engine().set_tenants(registry.tenants());
-    fixture_.state().set_keys(ring);
-  }
-
-  HttpReply post(const std::string& key, const std::string& path, const Json& body) {
-    return fixture_.send({.method = "POST",
-                          .path = path,
-                          .content_type = "application/json",
-                          .body = body.dump(),
-                          .authorization = "Bearer " + key});
-  }
-  Json ask(const std::string& key, const std::string& path, const Json& body) {
-    const HttpReply reply = post(key, path, body);
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    return Json::parse(reply.body);
-  }
-
-  StoryFixture fixture_;
+  CacheSessionTenants()
+      : TenantsFixture(
+            "tenant anna\ntenant bert\ntenant press\n"
+            "key anna-key anna\nkey bert-key bert\nkey press-key press may_publish\n") {}
 };
 
 TEST_F(CacheSessionTenants, ASessionOfOneIsNoOthers) {

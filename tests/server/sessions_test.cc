@@ -5,7 +5,7 @@
 #include <future>
 #include <utility>
 
-#include "server/story_fixture.h"
+#include "server/tenants_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -114,35 +114,16 @@ TEST(Sessions, WhatATurnLeavesBehindIsEvictedFirstAndAnswersStay) {
   EXPECT_GE(evicted_by_sessions(with), 6u) << "a reminder has more than a block";
 }
 
-class TenantSessions : public testing::Test {
+class TenantSessions : public TenantsFixture {
  protected:
-  TenantSessions() {
-    constexpr const char* kKeys =
-        "tenant anna\ntenant bert\nkey anna-key anna\nkey anna-other anna\nkey bert-key bert\n";
-    TenantRegistry registry;
-    const auto ring =
-        KeyRing::make(parse_keys(kKeys, "keys").value(), registry, "a secret of some length");
-    fixture_.engine().set_tenants(registry.tenants());
-    fixture_.state().set_keys(ring);
-  }
+  TenantSessions()
+      : TenantsFixture(
+            "tenant anna\ntenant bert\n"
+            "key anna-key anna\nkey anna-other anna\nkey bert-key bert\n") {}
 
-  HttpReply post(const std::string& key, const std::string& path, const Json& body) {
-    return fixture_.send({.method = "POST",
-                          .path = path,
-                          .content_type = "application/json",
-                          .body = body.dump(),
-                          .authorization = "Bearer " + key});
-  }
-  Json ask(const std::string& key, const std::string& path, const Json& body) {
-    const HttpReply reply = post(key, path, body);
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    return Json::parse(reply.body);
-  }
   int cached(const std::string& key, const Json& body) {
     return ask(key, "/cache/explain", body)["matched_tokens"];
   }
-
-  StoryFixture fixture_;
 };
 
 TEST_F(TenantSessions, OfOneNameAreTwo) {

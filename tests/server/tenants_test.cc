@@ -6,7 +6,7 @@
 
 #include "server/api/caller_fields.h"
 #include "server/api/endpoints.h"
-#include "server/story_fixture.h"
+#include "server/tenants_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -25,23 +25,10 @@ const std::string kTenantStory =
     "Once upon a time there was a little girl who loved to play outside in the park with her dog "
     "and her best friend, and one day they found a big red ball under the old tree.";
 
-class Tenants : public testing::Test {
+class Tenants : public TenantsFixture {
  protected:
-  Tenants() {
-    TenantRegistry registry;
-    const auto ring =
-        KeyRing::make(parse_keys(kKeys, "keys").value(), registry, "a secret of some length");
-    fixture_.engine().set_tenants(registry.tenants());
-    fixture_.state().set_keys(ring);
-  }
+  Tenants() : TenantsFixture(kKeys) {}
 
-  HttpReply post(const std::string& key, const std::string& path, const Json& body) {
-    return fixture_.send({.method = "POST",
-                          .path = path,
-                          .content_type = "application/json",
-                          .body = body.dump(),
-                          .authorization = "Bearer " + key});
-  }
   int get(const std::string& key, const std::string& path) {
     const std::string authorization = key.empty() ? "" : "Bearer " + key;
     return fixture_.send({.method = "GET", .path = path, .authorization = authorization}).status;
@@ -49,9 +36,7 @@ class Tenants : public testing::Test {
   Json complete(const std::string& key, Json more = Json::object()) {
     Json body = {{"prompt", kTenantStory}, {"max_tokens", 2}, {"temperature", 0}};
     body.update(more);
-    const HttpReply reply = post(key, "/v1/completions", body);
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    return Json::parse(reply.body);
+    return ask(key, "/v1/completions", body);
   }
   std::uint64_t cached(const std::string& key, const Json& more = Json::object()) {
     return complete(key, more)["usage"]["prompt_tokens_details"]["cached_tokens"];
@@ -59,8 +44,6 @@ class Tenants : public testing::Test {
   std::uint64_t prompt_tokens() {
     return complete("anna-key")["usage"]["prompt_tokens"].get<std::uint64_t>();
   }
-
-  StoryFixture fixture_;
 };
 
 TEST_F(Tenants, AreIsolatedByDefaultAndSharedAmongTheirKeys) {
