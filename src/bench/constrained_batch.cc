@@ -40,12 +40,7 @@ Result<double> measure_once(BenchEngine& engine,
     ASSIGN_OR_RETURN(PendingRequest one, engine.submit(std::move(request)));
     pending.push_back(std::move(one));
   }
-  std::vector<std::vector<std::int64_t>> times_ns;
-  for (const PendingRequest& one : pending) {
-    ASSIGN_OR_RETURN(TimedOutput answer, engine.finish(one));
-    times_ns.push_back(std::move(answer.times_ns));
-  }
-  const std::optional<double> seconds = shared_step_seconds(times_ns);
+  ASSIGN_OR_RETURN(const std::optional<double> seconds, finish_together(engine, pending));
   if (!seconds) return Error{ErrorCode::kOutOfRange, "the sequences did not run together"};
   return kConstrainedBatch / *seconds;
 }

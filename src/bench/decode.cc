@@ -21,6 +21,16 @@ std::optional<double> shared_step_seconds(const std::vector<std::vector<std::int
   return seconds_between(begin_ns, first_to_end.back()) / static_cast<double>(steps);
 }
 
+Result<std::optional<double>> finish_together(BenchEngine& engine,
+                                              const std::vector<PendingRequest>& pending) {
+  std::vector<std::vector<std::int64_t>> times_ns;
+  for (const PendingRequest& one : pending) {
+    ASSIGN_OR_RETURN(TimedOutput answer, engine.finish(one));
+    times_ns.push_back(std::move(answer.times_ns));
+  }
+  return shared_step_seconds(times_ns);
+}
+
 Result<double> decode_step_seconds(BenchEngine& engine,
                                    const std::vector<std::vector<TokenId>>& prompts,
                                    std::uint32_t new_tokens) {
@@ -32,12 +42,7 @@ Result<double> decode_step_seconds(BenchEngine& engine,
     ASSIGN_OR_RETURN(PendingRequest one, engine.submit(fixed_request(prompt, new_tokens)));
     pending.push_back(std::move(one));
   }
-  std::vector<std::vector<std::int64_t>> times_ns;
-  for (const PendingRequest& one : pending) {
-    ASSIGN_OR_RETURN(TimedOutput answer, engine.finish(one));
-    times_ns.push_back(std::move(answer.times_ns));
-  }
-  const std::optional<double> seconds = shared_step_seconds(times_ns);
+  ASSIGN_OR_RETURN(const std::optional<double> seconds, finish_together(engine, pending));
   if (!seconds) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("`new_tokens`: {} are too few for {} sequences to run together",

@@ -16,6 +16,10 @@ namespace pagoda::bench {
 // when there was no such step.
 std::optional<double> shared_step_seconds(const std::vector<std::vector<std::int64_t>>& times_ns);
 
+// Waits for all of them: shared_step_seconds() of their tokens.
+Result<std::optional<double>> finish_together(BenchEngine& engine,
+                                              const std::vector<PendingRequest>& pending);
+
 // Seconds of a step in which each prompt's sequence gets one token. Prompts are computed before, so
 // that sequences start together from the cache.
 Result<double> decode_step_seconds(BenchEngine& engine,
