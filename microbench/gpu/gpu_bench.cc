@@ -124,7 +124,7 @@ class AttentionBench {
  public:
   AttentionBench(const Work& work, kv::memory::Element element, device::Stream& stream)
       : stream_(stream) {
-    const kv::memory::PageLayout layout = {.element = element,
+    const kv::memory::PageLayout layout = {.elements = element,
                                            .block_tokens = 16,
                                            .layers = 1,
                                            .kv_heads = kKvHeads,

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "hf/overrides.h"
 #include "kv/evict/policy.h"
+#include "kv/kv_policy.h"
 #include "net/server_access.h"
 #include "text/chat_template.h"
 
@@ -42,7 +43,12 @@ class ChatModel {
   virtual std::string name() const = 0;
   // What it draws by where ChatSampling is silent, for the greeting; empty: the server knows.
   virtual std::string sampling() const { return ""; }
-  // Text goes to `on_text` as it comes; the reply ends early once `stopped` says so.
+  // How many tokens a conversation may have.
+  virtual Result<std::uint64_t> context_tokens() = 0;
+  // Computes what the next question's prompt begins with, where that can be done meanwhile.
+  virtual void fill(const text::ChatJson& /*messages*/) {}
+  // Text goes to `on_text` as it comes; the reply ends early once `stopped` says so. kOutOfRange:
+  // the conversation and some room for the reply do not fit into the context.
   virtual Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
                                      const std::function<void(std::string_view)>& on_text,
                                      const std::function<bool()>& stopped) = 0;
@@ -57,6 +63,7 @@ struct LocalChatOptions {
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  kv::KvPolicy kv_policy = {};
   DeviceOptions device;
   GenerationConfig generation;
 };

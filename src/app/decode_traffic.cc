@@ -10,11 +10,16 @@ std::uint64_t bytes_of(const kernels::WeightMatrix& matrix) {
 }
 
 std::uint64_t layer_token_bytes(const model::Config& config, std::uint32_t layer,
-                                kv::memory::Element element) {
+                                kv::memory::Elements elements) {
   const model::HeadShape heads = config.heads_of(layer);
-  const std::uint32_t values = config.latent.rank > 0 ? 0 : heads.value_dim;
-  return std::uint64_t{heads.kv_heads} * (heads.key_dim + values) *
-         kv::memory::element_bytes(element);
+  const kv::memory::PageLayout row = {.elements = elements,
+                                      .block_tokens = 1,
+                                      .layers = 1,
+                                      .kv_heads = heads.kv_heads,
+                                      .key_dim = heads.key_dim,
+                                      .value_dim = heads.value_dim,
+                                      .values_in_keys = config.latent.rank > 0};
+  return row.layer_bytes();
 }
 
 }  // namespace
@@ -39,21 +44,21 @@ std::uint64_t weight_bytes_read(const model::Weights& weights, const model::Conf
   return bytes;
 }
 
-std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Element element) {
+std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Elements elements) {
   std::uint64_t bytes = 0;
   for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
-    bytes += layer_token_bytes(config, layer, element);
+    bytes += layer_token_bytes(config, layer, elements);
   }
   return bytes;
 }
 
-std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Element element,
+std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Elements elements,
                             std::uint64_t tokens) {
   std::uint64_t bytes = 0;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
     const std::uint32_t window = config.attention[layer].window;
     const std::uint64_t rows = window > 0 ? std::min<std::uint64_t>(tokens, window) : tokens;
-    bytes += rows * layer_token_bytes(config, layer, element);
+    bytes += rows * layer_token_bytes(config, layer, elements);
   }
   return bytes;
 }

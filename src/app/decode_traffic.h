@@ -18,10 +18,10 @@ namespace pagoda::app {
 std::uint64_t weight_bytes_read(const model::Weights& weights, const model::Config& config);
 
 // Keys and values of one token, all layers.
-std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Element element);
+std::uint64_t kv_bytes_per_token(const model::Config& config, kv::memory::Elements elements);
 
 // By one query behind which, itself included, stand `tokens` tokens.
-std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Element element,
+std::uint64_t kv_bytes_read(const model::Config& config, kv::memory::Elements elements,
                             std::uint64_t tokens);
 
 }  // namespace pagoda::app

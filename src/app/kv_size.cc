@@ -11,14 +11,17 @@
 namespace pagoda::app {
 namespace {
 
-constexpr std::array<KvFormat, 7> kFormats = {{
-    {"fp32", 32, 0, 0, ""},
-    {"bf16", 16, 0, 0, ""},
-    {"fp16", 16, 0, 0, ""},
-    {"fp8", 8, 0, 2, "one fp16 scale per token and KV head, for K and for V"},
-    {"int8", 8, 32, 2, "one fp16 scale per 32 values"},
-    {"fp4", 4, 32, 1, "one 8-bit scale per 32 values (MXFP4)"},
-    {"int4", 4, 32, 4, "one fp16 scale and one fp16 minimum per 32 values"},
+constexpr std::string_view kScalePerRow = "one fp16 scale per token and KV head, for K and for V";
+constexpr std::array<KvFormat, 9> kFormats = {{
+    {"fp32", 32, 32, 0, 0, 0, ""},
+    {"bf16", 16, 16, 0, 0, 0, ""},
+    {"fp16", 16, 16, 0, 0, 0, ""},
+    {"fp8", 8, 8, 0, 0, 2, kScalePerRow},
+    {"fp8_e5m2", 8, 8, 0, 0, 0, ""},
+    {"int8", 8, 8, 0, 0, 2, kScalePerRow},
+    {"k8v4", 8, 4, 0, 32, 2, "one fp16 scale per token and KV head of K, and per 32 values of V"},
+    {"fp4", 4, 4, 32, 32, 1, "one 8-bit scale per 32 values (MXFP4)"},
+    {"int4", 4, 4, 32, 32, 2, "one fp16 scale per 32 values"},
 }};
 
 // One head's K and V cannot overflow below this, whatever the format.
@@ -33,13 +36,15 @@ constexpr std::int64_t round_up_div(std::int64_t value, std::int64_t step) {
   return value / step + (value % step != 0 ? 1 : 0);
 }
 
-KvBytes vector_bytes(const KvFormat& format, std::int64_t dim) {
+// Of one head's K or V: `bits` of a value, scales of every `group_values`.
+KvBytes vector_bytes(std::int64_t bits, std::int64_t group_values, std::int64_t group_bytes,
+                     std::int64_t dim) {
   if (dim == 0) return {};
-  const std::int64_t values_per_8_bytes = 64 / format.value_bits;
-  const std::int64_t rest_bits = dim % values_per_8_bytes * format.value_bits;
+  const std::int64_t values_per_8_bytes = 64 / bits;
+  const std::int64_t rest_bits = dim % values_per_8_bytes * bits;
   const std::int64_t payload = dim / values_per_8_bytes * 8 + round_up_div(rest_bits, 8);
-  const std::int64_t groups = format.group_values == 0 ? 1 : round_up_div(dim, format.group_values);
-  return {payload, payload + groups * format.group_bytes};
+  const std::int64_t groups = group_values == 0 ? 1 : round_up_div(dim, group_values);
+  return {payload, payload + groups * group_bytes};
 }
 
 std::int64_t heads_of_rank(const KvLayers& group, std::int64_t ranks) {
@@ -71,8 +76,11 @@ template <class Heads>
 Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, const Heads& heads) {
   KvBytes all;
   for (const KvLayers& group : question.groups) {
-    const KvBytes key = vector_bytes(question.format, group.key_dim);
-    const KvBytes value = vector_bytes(question.format, group.value_dim);
+    const KvFormat& format = question.format;
+    const KvBytes key =
+        vector_bytes(format.key_bits, format.key_group, format.group_bytes, group.key_dim);
+    const KvBytes value =
+        vector_bytes(format.value_bits, format.value_group, format.group_bytes, group.value_dim);
     const KvBytes head = {key.payload + value.payload, key.stored + value.stored};
     ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "num_kv_heads"));
     ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "num_layers"));

@@ -18,8 +18,10 @@ namespace pagoda::app {
 // An element type of the cache and what its scales cost.
 struct KvFormat {
   std::string_view name;
-  std::int64_t value_bits;
-  std::int64_t group_values;    // values that share scales; 0: all of one head's vector
+  std::int64_t key_bits;        // of an element of K
+  std::int64_t value_bits;      // of one of V
+  std::int64_t key_group;       // elements of K that share scales; 0: all of one head's vector
+  std::int64_t value_group;     // the same of V
   std::int64_t group_bytes;     // scales (and minimum) of a group; 0: the type has none
   std::string_view scale_rule;  // in words; empty when there are no scales
 

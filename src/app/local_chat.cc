@@ -1,6 +1,7 @@
 // A chat with a model in this process, through the same engine that serves.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -83,19 +84,38 @@ class LocalChat final : public ChatModel {
     return fmt::format("{} ({})", sampling_text(defaults_.fields), defaults_.source);
   }
 
+  Result<std::uint64_t> context_tokens() override {
+    return engine::context_under(engine_.limits().kv_policy, engine_.limits());
+  }
+
+  // A prompt that cannot be filled is computed when it is asked for.
+  void fill(const text::ChatJson& messages) override {
+    engine::Request request;
+    Result<std::vector<TokenId>> prompt = prompt_of(messages, false);
+    if (!prompt.ok()) return;
+    request.prompt = std::move(prompt).value();
+    request.end.max_tokens = 1;  // the engine's least, which nobody takes
+    (void)engine_.submit(std::move(request), std::make_shared<Replies>());
+  }
+
   Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
                              const std::function<void(std::string_view)>& on_text,
                              const std::function<bool()>& stopped) override {
-    text::Conversation conversation;
-    conversation.messages = messages;
-    ASSIGN_OR_RETURN(const text::OriginText prompt, template_.render(conversation));
     engine::Request request;
-    request.prompt = text::tokenise_prompt(prompt, model_->tokenizer()).ids;
+    ASSIGN_OR_RETURN(request.prompt, prompt_of(messages, true));
+    const std::uint64_t context =
+        engine::context_under(engine_.limits().kv_policy, engine_.limits());
+    const std::uint64_t room = std::min<std::uint64_t>(sampling.tokens_max, context / 8);
+    if (request.prompt.size() + std::max<std::uint64_t>(room, 1) > context) {
+      return Error{ErrorCode::kOutOfRange,
+                   fmt::format("the conversation has {} tokens, the context holds {} with the "
+                               "reply; /reset begins a new one",
+                               request.prompt.size(), context)};
+    }
     request.sampling = defaults_.params({.temperature = static_cast<float>(kChatTemperature),
                                          .top_p = static_cast<float>(kChatTopP)});
     sampling.fields.apply_to(request.sampling);
     request.sampling.seed = sampling.seed.value_or(fresh_seed());
-    const std::uint64_t context = engine_.limits().context_tokens;
     if (request.prompt.size() + sampling.tokens_max <= context) {
       request.end.max_tokens = sampling.tokens_max;
     }
@@ -105,6 +125,15 @@ class LocalChat final : public ChatModel {
   }
 
  private:
+  Result<std::vector<TokenId>> prompt_of(const text::ChatJson& messages,
+                                         bool add_generation_prompt) const {
+    text::Conversation conversation;
+    conversation.messages = messages;
+    conversation.add_generation_prompt = add_generation_prompt;
+    ASSIGN_OR_RETURN(const text::OriginText prompt, template_.render(conversation));
+    return text::tokenise_prompt(prompt, model_->tokenizer()).ids;
+  }
+
   Result<ChatReply> listen(engine::RequestId id, Replies& replies,
                            const std::function<void(std::string_view)>& on_text,
                            const std::function<bool()>& stopped) {
@@ -176,6 +205,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.threads = options.threads;
   backend_options.context_tokens = options.max_model_len;
   backend_options.kv_eviction = options.kv_eviction;
+  backend_options.kv_policy = options.kv_policy;
   backend_options.scheduler.sequences_max = 1;
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();

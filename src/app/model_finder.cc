@@ -164,6 +164,10 @@ class ModelSearch {
   }
 
   std::string pull_hint() const {
+    if (name_.repository.find('/') == std::string::npos) {
+      return "models of Hugging Face are called Org/Name, such as Qwen/Qwen3-0.6B, and \"pagoda "
+             "pull Org/Name\" downloads one";
+    }
     return fmt::format(
         "\"pagoda pull {}\" downloads it, where huggingface_hub is installed; or "
         "download it elsewhere and set HF_HOME or PAGODA_MODELS",

@@ -1,6 +1,8 @@
 // A chat with any server that speaks the OpenAI API, over HTTP or HTTPS.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
@@ -8,6 +10,7 @@
 
 #include "app/chat_model.h"
 #include "base/clock.h"
+#include "net/http_json.h"
 #include "net/server_stream.h"
 #include "net/sse_parser.h"
 #include "net/url.h"
@@ -27,6 +30,25 @@ class RemoteChat final : public ChatModel {
   std::string name() const override {
     return fmt::format("{}{}://{}:{}", model_.empty() ? "" : model_ + " at ", url_.scheme(),
                        url_.host, url_.port);
+  }
+
+  // Servers with vLLM's fields tell it.
+  Result<std::uint64_t> context_tokens() override {
+    if (context_tokens_ > 0) return context_tokens_;
+    try {
+      const Json models = net::get_json(url_, access_, url_.path + "/v1/models");
+      for (const Json& model : models.value("data", Json::array())) {
+        const bool is_asked = model_.empty() || model.value("id", "") == model_;
+        if (is_asked) context_tokens_ = model.value("max_model_len", std::uint64_t{0});
+        if (context_tokens_ > 0) return context_tokens_;
+      }
+    } catch (const std::exception& trouble) {
+      return Error{ErrorCode::kIo, fmt::format("{}: {}", name(), trouble.what())};
+    }
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{}: does not tell how long its context is (max_model_len of "
+                             "/v1/models)",
+                             name())};
   }
 
   Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
@@ -97,11 +119,20 @@ class RemoteChat final : public ChatModel {
     return answer;
   }
 
+  // The words of OpenAI and of us, of vLLM, and of llama.cpp.
+  static bool is_too_long(std::string_view refusal) {
+    constexpr std::array<std::string_view, 3> kWords = {
+        "context_length_exceeded", "maximum context length", "exceed_context_size"};
+    return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view words) {
+      return refusal.find(words) != std::string_view::npos;
+    });
+  }
+
   static Error refusal(const http::response<http::string_body>& response) {
     const Json body = Json::parse(response.body(), nullptr, false);
     const bool shaped = body.is_object() && body.contains("error") && body["error"].is_object() &&
                         body["error"].contains("message");
-    return {ErrorCode::kInvalidArgument,
+    return {is_too_long(response.body()) ? ErrorCode::kOutOfRange : ErrorCode::kInvalidArgument,
             fmt::format("the server says {}: {}", response.result_int(),
                         shaped ? body["error"]["message"].get<std::string>() : response.body())};
   }
@@ -136,6 +167,7 @@ class RemoteChat final : public ChatModel {
   net::Url url_;
   std::string model_;
   net::ServerAccess access_;
+  std::uint64_t context_tokens_ = 0;  // 0: not asked for yet
   SteadyClock clock_;
 };
 

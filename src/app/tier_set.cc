@@ -94,7 +94,9 @@ Status TierSet::open_host() {
   if (bytes == 0) return ok_status();
   if (bytes < needs_.page_bytes) {
     return Error{ErrorCode::kOutOfRange,
-                 fmt::format("`kv_host_size`: is {}, a page takes {}", bytes, needs_.page_bytes)};
+                 fmt::format("`kv_host_size`: is {}, a page takes {}",
+                             format_byte_size(static_cast<double>(bytes)),
+                             format_byte_size(static_cast<double>(needs_.page_bytes)))};
   }
   ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
   if (!copier) copier = kv::memory_copier(store::host_copy_threads());

@@ -26,7 +26,7 @@ Result<terminal::BenchReport> report_of(const BenchBatchOptions& options, const 
   report.add_setting("new_tokens", options.new_tokens);
   report.add_setting("repeats", options.repeats);
   const std::uint64_t weight_bytes = app::weight_bytes_read(model.weights(), model.config());
-  const std::uint64_t kv_bytes = app::kv_bytes_read(model.config(), run.kv_element(),
+  const std::uint64_t kv_bytes = app::kv_bytes_read(model.config(), run.kv_elements(),
                                                     options.prompt_tokens + options.new_tokens / 2);
   for (std::size_t i = 0; i < options.batch_sizes.size(); ++i) {
     const double seconds = median(step_seconds[i]);

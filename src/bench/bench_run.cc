@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "app/kv_element.h"
+#include "app/kv_dtype.h"
 #include "model/decoder.h"
 
 namespace pagoda::bench {
@@ -15,9 +15,6 @@ Status BenchRun::check_interrupt() const {
 }
 
 Result<std::unique_ptr<app::LoadedModel>> BenchRun::load_model() const {
-  if (options_.device.kind == app::DeviceKind::kCpu) {
-    RETURN_IF_ERROR(model::check_kv_element(options_.kv_element));
-  }
   return app::LoadedModel::load(options_.model, kernels_);
 }
 
@@ -30,7 +27,7 @@ Result<engine::BackendOptions> BenchRun::backend_options(std::uint32_t sequences
   }
   engine::BackendOptions backend;
   backend.threads = options_.threads;
-  backend.kv_element = options_.kv_element;
+  backend.kv_cache_dtype = options_.kv_cache_dtype;
   backend.kv_eviction = options_.kv_eviction;
   backend.scheduler.sequences_max = sequences_max;
   backend.scheduler.batched_tokens_max = options_.batched_tokens_max;
@@ -38,20 +35,20 @@ Result<engine::BackendOptions> BenchRun::backend_options(std::uint32_t sequences
   return backend;
 }
 
-kv::memory::Element BenchRun::kv_element() const {
-  return kv_element_.value_or(options_.kv_element.value_or(kernels_.kv_element));
+kv::memory::Elements BenchRun::kv_elements() const {
+  return kv_elements_.value_or(options_.kv_cache_dtype.elements(kernels_.kv_element));
 }
 
 void BenchRun::note_backend(const engine::Backend& backend) const {
   device_name_ = backend.device_name();
-  kv_element_ = backend.page_layout().element;
+  kv_elements_ = options_.kv_cache_dtype.elements(backend.page_layout().elements);
 }
 
 void BenchRun::add_settings(terminal::BenchReport& report) const {
   report.add_setting("model", std::filesystem::path(options_.model).filename().string());
   if (!device_name_.empty()) report.add_setting("device", device_name_);
   report.add_setting("threads", options_.threads);
-  report.add_setting("kv_cache_dtype", app::kv_element_name(kv_element()));
+  report.add_setting("kv_cache_dtype", app::kv_dtype_name(kv_elements()));
   report.add_setting("kv_eviction", options_.kv_eviction->name);
 }
 

@@ -24,7 +24,7 @@ namespace pagoda::bench {
 struct BenchOptions {
   std::string model = app::default_model_path();
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
+  model::KvCacheDtype kv_cache_dtype;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   std::uint32_t repeats = 1;
   std::uint32_t batched_tokens_max = 512;
@@ -43,7 +43,7 @@ class BenchRun {
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
   // Of the backend that was noted last; else as it will be on the CPU.
-  kv::memory::Element kv_element() const;
+  kv::memory::Elements kv_elements() const;
   // The backend that computes: settings name it.
   void note_backend(const engine::Backend& backend) const;
   // An error once Ctrl-C was pressed.
@@ -60,7 +60,7 @@ class BenchRun {
   SteadyClock clock_;
   terminal::Interrupt interrupt_;
   mutable std::string device_name_;  // empty: no backend was noted
-  mutable std::optional<kv::memory::Element> kv_element_;
+  mutable std::optional<kv::memory::Elements> kv_elements_;
 };
 
 }  // namespace pagoda::bench

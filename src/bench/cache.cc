@@ -6,6 +6,7 @@
 #include "bench/samples.h"
 #include "bench/toy_model.h"
 #include "engine/single_sequence.h"
+#include "model/kv_groups.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
@@ -27,8 +28,9 @@ class CacheBench {
       : options_(options),
         run_(run),
         pool_(options.threads),
-        decoder_(config, weights, run.kernels(), pool_,
-                 {.rows_max = options.batched_tokens_max, .kv_element = options.kv_element}) {}
+        decoder_(
+            config, weights, run.kernels(), pool_,
+            {.rows_max = options.batched_tokens_max, .kv_cache_dtype = options.kv_cache_dtype}) {}
 
   Result<terminal::BenchReport> measure() {
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
@@ -110,9 +112,11 @@ class CacheBench {
 Result<terminal::BenchReport> bench_cache(const BenchCacheOptions& options, const BenchRun& run) {
   if (options.toy) {
     const ToyModel toy(options.prompt_tokens + options.new_tokens);
+    RETURN_IF_ERROR(model::check_kv_cache_dtype(toy.config(), options.kv_cache_dtype));
     return CacheBench(options, run, toy.config(), toy.weights()).measure();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
+  RETURN_IF_ERROR(model::check_kv_cache_dtype(model->config(), options.kv_cache_dtype));
   return CacheBench(options, run, model->config(), model->weights()).measure();
 }
 

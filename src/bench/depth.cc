@@ -45,7 +45,7 @@ terminal::BenchReport report_of(const BenchDepthOptions& options, const BenchRun
   for (std::size_t i = 0; i < depths.size(); ++i) {
     const double seconds = median(step_seconds[i]);
     const std::uint64_t kv_bytes =
-        app::kv_bytes_read(model.config(), run.kv_element(),
+        app::kv_bytes_read(model.config(), run.kv_elements(),
                            std::uint64_t{prompt_tokens(depths[i])} + options.new_tokens / 2);
     report.add_row({depths[i], 1 / seconds, seconds, kv_bytes,
                     static_cast<double>(weight_bytes + kv_bytes) * 1e-9 / seconds});

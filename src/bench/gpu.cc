@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "app/kv_element.h"
+#include "app/kv_dtype.h"
 #include "app/random_shapes.h"
 #include "bench/bench_engine.h"
 #include "bench/benchmarks.h"
@@ -95,7 +95,7 @@ Result<terminal::BenchReport> bench_gpu(const BenchGpuOptions& options, const Be
   report.add_setting("device", backend->device_name());
   report.add_setting("shape", options.shape);
   report.add_setting("weights", options.weights);
-  report.add_setting("kv_cache_dtype", app::kv_element_name(backend->page_layout().element));
+  report.add_setting("kv_cache_dtype", app::kv_dtype_name(backend->page_layout().elements));
   report.add_setting("graphs", !options.no_graphs);
   report.add_setting("kv_cache_tokens", backend->kv_tokens());
   report.add_setting("ready_seconds", ready_s);

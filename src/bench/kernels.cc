@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/kv_element.h"
+#include "app/kv_dtype.h"
 #include "base/byte_size.h"
 #include "bench/benchmarks.h"
 #include "bench/machine_speed.h"
@@ -99,7 +99,8 @@ std::string speeds_text(const MachineSpeed& speed) {
   return text;
 }
 
-terminal::BenchReport report_of(const BenchKernelsOptions& options, kv::memory::Element kv_element,
+terminal::BenchReport report_of(const BenchKernelsOptions& options,
+                                kv::memory::Elements kv_elements,
                                 const std::vector<OperationTime>& times,
                                 const std::vector<MachineSpeed>& seen) {
   terminal::BenchReport report("kernels", {{"operation", "operation"},
@@ -113,7 +114,7 @@ terminal::BenchReport report_of(const BenchKernelsOptions& options, kv::memory::
   report.add_setting("shape", options.shape);
   report.add_setting("type", options.type.empty() ? "of the shape" : options.type);
   report.add_setting("threads", options.threads);
-  report.add_setting("kv_cache_dtype", app::kv_element_name(kv_element));
+  report.add_setting("kv_cache_dtype", app::kv_dtype_name(kv_elements));
   const MachineSpeed best = best_speed(seen);
   for (const OperationTime& time : times) {
     const SpeedLimit limit =
@@ -146,10 +147,9 @@ std::vector<std::string> readable_weight_types() {
 
 Result<terminal::BenchReport> bench_kernels(const BenchKernelsOptions& options,
                                             const BenchRun& run) {
-  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
   ASSIGN_OR_RETURN(const ModelShape shape, shape_of(options));
   OperationOptions operations = options.operations;
-  operations.kv_element = run.kv_element();
+  operations.kv_elements = run.kv_elements();
   ThreadPool pool(options.threads);
   const OperationTimer timer(run.kernels(), pool, run.clock(), operations);
   SpeedProbe probe(options.threads, run.clock());
@@ -171,7 +171,7 @@ Result<terminal::BenchReport> bench_kernels(const BenchKernelsOptions& options,
   }
   RETURN_IF_ERROR(keep(timer.time_attention(shape)));
   RETURN_IF_ERROR(keep(timer.time_row_operations(shape)));
-  return report_of(options, run.kv_element(), times, seen);
+  return report_of(options, run.kv_elements(), times, seen);
 }
 
 }  // namespace pagoda::bench

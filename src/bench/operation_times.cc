@@ -148,7 +148,7 @@ std::vector<OperationTime> OperationTimer::time_attention(const ModelShape& shap
 // Rows are the next tokens of one sequence, each behind all before it.
 OperationTime OperationTimer::time_attention_rows(const ModelShape& shape, std::uint32_t depth,
                                                   std::uint32_t rows) const {
-  const kv::memory::PageLayout layout = {.element = options_.kv_element,
+  const kv::memory::PageLayout layout = {.elements = options_.kv_elements,
                                          .layers = shape.layers,
                                          .kv_heads = shape.kv_heads,
                                          .key_dim = shape.head_dim,

@@ -30,7 +30,7 @@ struct OperationTime {
 struct OperationOptions {
   std::vector<std::uint32_t> rows = {1, 16, 512};
   std::vector<std::uint32_t> depths = {1024, 4096};  // keys before the first row of attention
-  kv::memory::Element kv_element = kv::memory::Element::kF16;
+  kv::memory::Elements kv_elements = kv::memory::Element::kF16;
   double seconds = 0.2;  // spent on each, at least
 };
 

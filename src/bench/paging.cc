@@ -140,7 +140,7 @@ Result<terminal::BenchReport> bench_paging(const BenchPagingOptions& options, co
                                ? options.context_tokens
                                : std::min<std::uint64_t>(config.context, kContextDefault);
   backend.kv_bytes = options.kv_bytes.value_or(kSlabsDefault * backend.context_tokens *
-                                               app::kv_bytes_per_token(config, run.kv_element()));
+                                               app::kv_bytes_per_token(config, run.kv_elements()));
   backend.prefix_caching = false;
   // A slab is a block as long as the longest context: the same engine serves both.
   backend.block_tokens = static_cast<std::uint32_t>(backend.context_tokens);

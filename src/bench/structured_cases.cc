@@ -28,6 +28,15 @@ GrammarResult bounded_schema() {
               "minItems":1,"maxItems":1000}},"required":["title","body","scores"]})");
 }
 
+// Counts that the next token may bring to their end, so that nearly every mask is computed.
+GrammarResult counted_schema() {
+  return from_schema(R"({"type":"array","minItems":2,"maxItems":12,"items":{"type":"object",
+    "properties":{"code":{"type":"string","minLength":2,"maxLength":12},
+      "parts":{"type":"array","items":{"type":"string","pattern":"^[a-z ]{1,20}$"},"maxItems":6},
+      "grid":{"type":"array","maxItems":4,"items":{"type":"array","maxItems":4,
+              "items":{"type":"integer"}}}},"required":["code","parts","grid"]}})");
+}
+
 GrammarResult recursive_schema() {
   return from_schema(R"({"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{
     "kind":{"enum":["leaf","branch"]},"text":{"type":"string"},
@@ -78,6 +87,17 @@ constexpr const char* kTree =
     R"({"kind":"branch","text":"the first one","children":[{"kind":"leaf","text":"some words"},)"
     R"({"kind":"branch","text":"and another","children":[{"kind":"leaf","text":"deep inside"}]}]})";
 
+std::string counted_record() {
+  std::string items;
+  for (int i = 0; i < 12; ++i) {
+    items += (items.empty() ? "" : ", ") +
+             (R"({"code": "AB)" + std::to_string(i) +
+              R"(-xyz", "parts": ["a small one", "another", "the last of them"], )"
+              R"("grid": [[1, 20, 300], [4], [5, 6, 7, 80]]})");
+  }
+  return "[" + items + "]";
+}
+
 std::string long_record() {
   std::string words;
   for (int i = 0; i < 60; ++i) words += "it was a bright cold day in April, and the clocks ";
@@ -92,6 +112,7 @@ std::vector<StructuredCase> structured_cases() {
   return {
       {"small schema", small_schema, kRecord},
       {"bounded strings and lists", bounded_schema, long_record()},
+      {"bounds that are near", counted_schema, counted_record()},
       {"recursive schema", recursive_schema, kTree},
       {"40 optional members", optional_schema,
        R"({"option_0": "first", "option_3": null, "option_20": "some text", "option_39": 17})"},

@@ -58,6 +58,7 @@ struct TaggedArguments {
   std::string value_end;           // "\n</parameter>\n"
   bool value_end_has_key = false;  // value_end is followed by the key and `close_end`: "</city>"
   std::string close_end;
+  bool nests = false;  // objects and arrays are tags within tags (nested_arguments.h)
 
   bool operator==(const TaggedArguments&) const = default;
 };

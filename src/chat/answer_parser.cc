@@ -261,13 +261,26 @@ bool AnswerParser::step_behind_draft() {
   return true;
 }
 
+// Whether the text begins calls that nothing announces. Where other content may begin alike, that
+// takes all that stands before the arguments of a tool's call.
+LiteralMatch AnswerParser::match_bare(std::string_view text) const {
+  if (options_.calls != CallReading::kFirst) {
+    return match_start(text.substr(head_space(text).size()), bare_opening(*form_.calls));
+  }
+  LiteralMatch best = LiteralMatch::kNo;
+  for (const std::string& name : schemas_.names()) {
+    best = std::max(best, match_start(text, calls_announcement(*form_.calls, name)));
+  }
+  return best;
+}
+
 // Calls that nothing announces stand at the start of the content.
 bool AnswerParser::step_anchored() {
   const std::string_view text = rest();
   const std::size_t space = head_space(text).size();
   if (space == text.size() && !finishing_ && space <= kLeadingSpaceMax) return false;
   if (as_written()) {
-    const LiteralMatch opens = match_start(text.substr(space), bare_opening(*form_.calls));
+    const LiteralMatch opens = match_bare(text);
     if (opens == LiteralMatch::kPartial && !finishing_ && space <= kLeadingSpaceMax) return false;
     if (opens != LiteralMatch::kYes) {
       anchored_ = false;

@@ -30,8 +30,10 @@ enum class CallReading : std::uint8_t {
   kAnySpelling,  // whatever models write in place of the form
   // A grammar makes the model write calls as the form has them: nothing else is a call.
   kAsWritten,  // behind any text
-  kFirst,      // behind reasoning alone
-  kAlone,      // likewise, and there is nothing else: a call that is cut off is no content
+  // Behind reasoning alone. The answer may be other content instead: it is a call where it begins
+  // with calls_announcement(), and then the grammar lets nothing else follow.
+  kFirst,
+  kAlone,  // likewise, and there is nothing else: a call that is cut off is no content
 };
 
 struct AnswerOptions {
@@ -101,6 +103,7 @@ class AnswerParser : private CallSink {
   bool step_behind_calls();
   bool step_behind_draft();
   LiteralMatch match_calls(std::string_view text) const;
+  LiteralMatch match_bare(std::string_view text) const;
   bool is_leading_space(std::string_view text) const;
   bool step_anchored();
   std::optional<Found> find_marker(std::string_view text) const;

@@ -31,6 +31,18 @@ std::string python_value(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
+std::string tagged_value(const TaggedArguments& tagged, const std::string& key, const Json& value);
+
+// Tags within tags; members that are null are left out, as templates do.
+std::string nested_value(const TaggedArguments& tagged, const Json& value) {
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    if (value.is_object() && member.is_null()) continue;
+    text += tagged_value(tagged, value.is_object() ? key : "item", member);
+  }
+  return text;
+}
+
 std::string tagged_value(const TaggedArguments& tagged, const std::string& key, const Json& value) {
   const bool is_text = value.is_string();
   const KeyEnd* end = &tagged.key_ends.front();
@@ -38,7 +50,11 @@ std::string tagged_value(const TaggedArguments& tagged, const std::string& key, 
     if (one.type == (is_text ? ArgumentType::kString : ArgumentType::kJson)) end = &one;
   }
   std::string text = tagged.key_begin + key + end->text;
-  text += is_text ? value.get<std::string>() : spaced_json(value);
+  if (tagged.nests && value.is_structured()) {
+    text += nested_value(tagged, value);
+  } else {
+    text += is_text ? value.get<std::string>() : spaced_json(value);
+  }
   text += tagged.value_end;
   return tagged.value_end_has_key ? text + key + tagged.close_end : text;
 }
@@ -60,7 +76,7 @@ std::string write_arguments(const ToolCallForm& form, const Json& arguments) {
       for (const auto& [key, value] : arguments.items()) {
         text += (text.empty() ? "" : ", ") + key + "=" + python_value(value);
       }
-      return "(" + text + ")";
+      return text;
   }
   return text;
 }

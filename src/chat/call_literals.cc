@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "chat/call_reader.h"
 #include "chat/json_stream.h"
 #include "chat/literal.h"
 
@@ -27,7 +28,11 @@ CallLiterals call_literals(const ToolCallForm& form, std::string_view name, unsi
   } else {
     literals.begin += form.name_end;
   }
-  literals.end = form.call_end;
+  if (form.arguments == ArgumentSyntax::kKeywords) {
+    literals.begin += "(";
+    literals.end = ")";
+  }
+  literals.end += form.call_end;
   return literals;
 }
 
@@ -36,6 +41,16 @@ std::string bare_opening(const ToolCallForm& form) {
   const std::string begin = form.section_begin + call_literals(form, "").begin;
   const std::size_t key = begin.find('"');
   return begin.substr(0, begin.find('"', key + 1) + 1);
+}
+
+std::string calls_announcement(const ToolCallForm& form, std::string_view name) {
+  const std::string marker = section_marker(form);
+  if (!marker.empty()) {
+    const std::string& first =
+        core(form.section_begin).empty() ? form.call_begin : form.section_begin;
+    return first.substr(0, first.find(marker) + marker.size());
+  }
+  return form.section_begin + call_literals(form, name).begin;
 }
 
 }  // namespace pagoda::chat

@@ -113,6 +113,7 @@ ToolCallForm minimax_m3() {
                              "\">", mark + "<", {{">"}}, mark + "</");
   form.tagged.value_end_has_key = true;
   form.tagged.close_end = ">";
+  form.tagged.nests = true;
   return form;
 }
 

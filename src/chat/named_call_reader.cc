@@ -8,6 +8,7 @@
 #include "chat/json_stream.h"
 #include "chat/literal.h"
 #include "chat/literal_arguments.h"
+#include "chat/nested_arguments.h"
 
 namespace pagoda::chat {
 namespace {
@@ -114,7 +115,7 @@ class NamedCallReader : public CallReader {
 
   // A value whose end is there is whole, though nothing follows it.
   CallRest finish_value(std::string_view text, CallSink& sink) {
-    const std::size_t end = text.find(value_end_, searched_);
+    const std::size_t end = find_value_end(text);
     if (end != kAbsent) {
       end_value(text.substr(0, end), sink);
       sink.add_arguments("}");
@@ -279,6 +280,8 @@ class NamedCallReader : public CallReader {
     follows_json_ = is_json && schemas_.is_enforced(name_);
     value_json_ = JsonStream();
     value_read_ = 0;
+    nested_.reset();
+    if (form_.tagged.nests && is_json) nested_.emplace(form_.tagged);
     at_ = At::kValue;
     return {end.at + end.bytes, Verdict::kGoOn};
   }
@@ -300,7 +303,7 @@ class NamedCallReader : public CallReader {
       lead_ = {};
     }
     if (follows_json_ && !pass_json(text)) return {0, Verdict::kNeedsMore};
-    const std::size_t end = text.find(value_end_, searched_);
+    const std::size_t end = find_value_end(text);
     if (end == kAbsent) return is_text(text) ? stream_string(text, sink) : wait(text);
     const LiteralMatch ends = match_behind(text.substr(end + value_end_.size()));
     if (ends == LiteralMatch::kPartial) {
@@ -309,6 +312,7 @@ class NamedCallReader : public CallReader {
     }
     if (ends == LiteralMatch::kNo) {
       // The text of the marker is part of the value.
+      nested_.reset();
       searched_ = end + 1;
       return {0, Verdict::kGoOn};
     }
@@ -380,18 +384,24 @@ class NamedCallReader : public CallReader {
     return {taken, Verdict::kNeedsMore};
   }
 
+  // Where the value's closing tag begins.
+  std::size_t find_value_end(std::string_view text) {
+    if (!nested_) return text.find(value_end_, searched_);
+    const auto end = nested_->find_end(text, searched_);
+    if (!end) return kAbsent;
+    const LiteralMatch closes = match_start(text.substr(*end), value_end_);
+    if (closes == LiteralMatch::kYes) return *end;
+    if (closes == LiteralMatch::kPartial) return kAbsent;
+    nested_.reset();  // tags that do not match are text
+    return text.find(value_end_, searched_);
+  }
+
   std::string value_json(std::string_view value) const {
-    if (type_ == ArgumentType::kNullableString && core(value) == "null") return "null";
-    const bool may_be_json = type_ == ArgumentType::kBySchema || type_ == ArgumentType::kJson;
-    if (may_be_json) {
-      JsonStream stream;
-      std::string json;
-      const std::size_t taken = stream.read(core(value), json);
-      const bool whole = taken == core(value).size();
-      json += stream.finish();
-      if (whole && stream.state() == JsonStream::State::kDone) return json;
+    if (form_.tagged.nests) {
+      const auto nested = nested_value_json(form_.tagged, value, schemas_.shape_of(name_, key_));
+      if (nested) return *nested;
     }
-    return '"' + json_escaped(value) + '"';
+    return tagged_value_json(type_, value);
   }
 
   const ToolCallForm& form_;
@@ -417,7 +427,8 @@ class NamedCallReader : public CallReader {
   bool value_open_ = false;   // a part of the string was passed on
   bool follows_json_ = false;
   JsonStream value_json_;
-  std::size_t value_read_ = 0;  // bytes of the value that value_json_ has
+  std::size_t value_read_ = 0;           // bytes of the value that value_json_ has
+  std::optional<NestedScanner> nested_;  // of values that may have tags within
 };
 
 }  // namespace

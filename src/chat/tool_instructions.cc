@@ -15,7 +15,7 @@ std::string example_arguments(const ToolCallForm& form) {
       return form.tagged.key_begin + "argument" + form.tagged.key_ends.front().text + "value" +
              form.tagged.value_end;
     case ArgumentSyntax::kKeywords:
-      return "(argument=\"value\")";
+      return "argument=\"value\"";
     case ArgumentSyntax::kQuoted:
       return "{argument:" + form.quote + "value" + form.quote + "}";
     case ArgumentSyntax::kJson:

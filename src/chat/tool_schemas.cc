@@ -73,8 +73,7 @@ unsigned types_of(const Json& schema, const Json& root, int depth, int& budget) 
   return types;
 }
 
-ArgumentType type_of_schema(const Json& schema, const Json& root) {
-  int budget = 256;
+ArgumentType type_of_schema(const Json& schema, const Json& root, int& budget) {
   switch (types_of(schema, root, kDepthMax, budget)) {
     case kText:
       return ArgumentType::kString;
@@ -89,9 +88,78 @@ ArgumentType type_of_schema(const Json& schema, const Json& root) {
   }
 }
 
+bool names_type(const Json& schema, const char* name) {
+  const Json* const type = member(schema, "type");
+  if (type == nullptr) return false;
+  return *type == name ||
+         (type->is_array() && std::find(type->begin(), type->end(), Json(name)) != type->end());
+}
+
+ArgumentType type_of_argument(const Json& schema, const Json& root) {
+  int budget = 256;
+  return type_of_schema(schema, root, budget);
+}
+
+// Reads what the arguments of one tool have within them. All together look at so many schemas.
+class ShapeReader {
+ public:
+  explicit ShapeReader(const Json& root) : root_(root) {}
+
+  void read_members(const Json& schema, ArgumentShape& shape, int depth = kDepthMax) {
+    const bool is_text =
+        shape.type == ArgumentType::kString || shape.type == ArgumentType::kNullableString;
+    if (!is_text) add(schema, depth, shape);
+  }
+
+ private:
+  // Adds what the schema and those that it refers to say of members and elements.
+  void add(const Json& schema, int depth, ArgumentShape& shape) {
+    if (depth == 0 || --budget_ < 0) return;
+    const Json* const properties = member(schema, "properties");
+    const Json* const items = member(schema, "items");
+    shape.is_object = shape.is_object || names_type(schema, "object") || properties != nullptr;
+    shape.is_array = shape.is_array || names_type(schema, "array") || items != nullptr;
+    if (properties != nullptr && properties->is_object()) {
+      for (const auto& [key, value] : properties->items()) {
+        if (!shape.members.contains(key)) shape.members.emplace(key, read(value, depth - 1));
+        if (budget_ <= 0) return;
+      }
+    }
+    if (items != nullptr && shape.items.empty()) shape.items.push_back(read(*items, depth - 1));
+    for (const char* const name : {"anyOf", "oneOf", "allOf"}) {
+      const Json* const branches = member(schema, name);
+      if (branches == nullptr || !branches->is_array()) continue;
+      for (const Json& branch : *branches) add(branch, depth - 1, shape);
+    }
+    const Json* const reference = member(schema, "$ref");
+    const Json* const target = reference == nullptr ? nullptr : find_reference(*reference, root_);
+    if (target != nullptr) add(*target, depth - 1, shape);
+  }
+
+  ArgumentShape read(const Json& schema, int depth) {
+    ArgumentShape shape;
+    shape.type = type_of_schema(schema, root_, budget_);
+    read_members(schema, shape, depth);
+    return shape;
+  }
+
+  const Json& root_;
+  int budget_ = 4096;
+};
+
+std::uint64_t bytes_of(const std::map<std::string, ArgumentShape, std::less<>>& shapes) {
+  constexpr std::uint64_t kNodeBytes = 64;  // of a map, beside what it holds
+  std::uint64_t bytes = 0;
+  for (const auto& [key, shape] : shapes) {
+    bytes += kNodeBytes + sizeof(shape) + sizeof(key) + key.size() + bytes_of(shape.members);
+    for (const ArgumentShape& item : shape.items) bytes += sizeof(item) + bytes_of(item.members);
+  }
+  return bytes;
+}
+
 }  // namespace
 
-ToolSchemas::ToolSchemas(const Json& tools) {
+ToolSchemas::ToolSchemas(const Json& tools, bool with_members) {
   if (!tools.is_array()) return;
   for (const Json& tool : tools) {
     const Json* const nested = member(tool, "function");
@@ -103,10 +171,19 @@ ToolSchemas::ToolSchemas(const Json& tools) {
     const Json* const properties =
         parameters == nullptr ? nullptr : member(*parameters, "properties");
     if (properties == nullptr || !properties->is_object()) continue;
+    ShapeReader shapes(*parameters);
     for (const auto& [key, schema] : properties->items()) {
-      arguments[key] = type_of_schema(schema, *parameters);
+      ArgumentShape& shape = arguments[key];
+      shape.type = type_of_argument(schema, *parameters);
+      if (with_members) shapes.read_members(schema, shape);
     }
   }
+}
+
+std::vector<std::string> ToolSchemas::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tool] : tools_) names.push_back(name);
+  return names;
 }
 
 void ToolSchemas::keep(const std::vector<std::string>& names) {
@@ -129,17 +206,21 @@ std::uint64_t ToolSchemas::bytes() const {
   constexpr std::uint64_t kNodeBytes = 128;  // of a map, with its string
   std::uint64_t bytes = 0;
   for (const auto& [name, tool] : tools_) {
-    bytes += 2 * kNodeBytes + name.size();
-    for (const auto& [key, type] : tool.arguments) bytes += kNodeBytes + key.size();
+    bytes += 2 * kNodeBytes + name.size() + bytes_of(tool.arguments);
   }
   return bytes;
 }
 
 ArgumentType ToolSchemas::type_of(std::string_view tool, std::string_view argument) const {
+  return shape_of(tool, argument).type;
+}
+
+const ArgumentShape& ToolSchemas::shape_of(std::string_view tool, std::string_view argument) const {
+  static const ArgumentShape kNothing;
   const auto found = tools_.find(tool);
-  if (found == tools_.end()) return ArgumentType::kBySchema;
-  const auto type = found->second.arguments.find(argument);
-  return type == found->second.arguments.end() ? ArgumentType::kBySchema : type->second;
+  if (found == tools_.end()) return kNothing;
+  const auto shape = found->second.arguments.find(argument);
+  return shape == found->second.arguments.end() ? kNothing : shape->second;
 }
 
 }  // namespace pagoda::chat

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/loaded_model.h"
 #include "app/machine.h"
@@ -39,7 +42,18 @@ struct BenchAgentsOptions {
   std::string served_model;
   std::string llama_server;
   std::string llama_model;
+  std::string llama_flags;
+  std::uint32_t repeats = 2;
   bool json = false;
+};
+
+// A server to be measured, and how it is started.
+struct AgentsRow {
+  std::string name;
+  bool with_sessions = false;
+  bool is_own = false;  // another program that does not run is no reason to end
+  // The words of its command, for a port.
+  std::function<Result<std::vector<std::string>>(std::uint16_t)> words;
 };
 
 // A folder that goes with all that is in it.
@@ -80,18 +94,79 @@ class AgentsBench {
       RETURN_IF_ERROR(measure_url());
     } else {
       RETURN_IF_ERROR(size_cache());
-      RETURN_IF_ERROR(measure_pagoda("pagoda, sessions", true));
-      RETURN_IF_ERROR(measure_pagoda("pagoda, no sessions", false));
-      if (!options_.llama_server.empty()) {
-        RETURN_IF_ERROR(measure_llama(true));
-        RETURN_IF_ERROR(measure_pagoda_defaults());
-        RETURN_IF_ERROR(measure_llama(false));
-      }
+      RETURN_IF_ERROR(measure_servers());
     }
     return report();
   }
 
  private:
+  // Every run has a fresh server, and every other round goes from the last row to the first: a
+  // machine that gets slower, or warmer, is no row's advantage.
+  Status measure_servers() {
+    const ScratchFolder folder;
+    const std::vector<AgentsRow> rows = rows_of(folder);
+    for (run_ = 1; run_ <= options_.repeats; ++run_) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        RETURN_IF_ERROR(measure_row(rows[run_ % 2 == 1 ? i : rows.size() - 1 - i]));
+      }
+    }
+    const auto place = [&](const AgentsMeasurement& measured) {
+      return std::find_if(rows.begin(), rows.end(),
+                          [&](const AgentsRow& row) { return row.name == measured.name; });
+    };
+    std::stable_sort(measured_.begin(), measured_.end(),
+                     [&](const auto& one, const auto& other) { return place(one) < place(other); });
+    return ok_status();
+  }
+
+  std::vector<AgentsRow> rows_of(const ScratchFolder& folder) const {
+    using Words = Result<std::vector<std::string>>;
+    const auto same_bytes = [this](std::uint16_t port) -> Words {
+      return pagoda_words(port, kv_bytes_);
+    };
+    std::vector<AgentsRow> rows = {{"pagoda, sessions", true, true, same_bytes},
+                                   {"pagoda, no sessions", false, true, same_bytes}};
+    if (options_.llama_server.empty()) return rows;
+    const auto llama = [this](std::uint32_t slots) {
+      return [this, slots](std::uint16_t port) { return llama_words(port, slots); };
+    };
+    // The folder of the disk tier is another one than the default: what earlier runs left there is
+    // not found.
+    const auto defaults = [this, &folder](std::uint16_t port) -> Words {
+      std::error_code none;
+      std::filesystem::remove_all(folder.path(), none);
+      std::vector<std::string> words = pagoda_words(port);
+      words.insert(words.end(), {"--kv-disk", folder.path()});
+      return words;
+    };
+    rows.push_back(
+        {"llama-server, the same KV bytes", false, false, llama(options_.agents.agents())});
+    rows.push_back({"llama-server, the same KV bytes, one slot", false, false, llama(1)});
+    rows.push_back({"pagoda, its defaults", true, true, defaults});
+    rows.push_back({"llama-server, its defaults", false, false, llama(0)});
+    return rows;
+  }
+
+  // Another server that does not start, or ends, has a row that says so.
+  Status measure_row(const AgentsRow& row) {
+    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
+    ASSIGN_OR_RETURN(const std::vector<std::string> words, row.words(port));
+    const auto measure = [&]() -> Status {
+      ASSIGN_OR_RETURN(const auto server, ServerProcess::start(words, port, stopped()));
+      return run(row.name, command_text(words), server->target(), row.with_sessions);
+    };
+    const Status done = measure();
+    if (done.ok() || row.is_own || interrupt_.requested()) return done;
+    AgentsMeasurement measured;
+    measured.name = row.name;
+    measured.flags = command_text(words);
+    measured.options = options_.agents;
+    measured.run = run_;
+    measured.load.first_failure = done.error().message;
+    measured_.push_back(std::move(measured));
+    return ok_status();
+  }
+
   Status measure_url() {
     ASSIGN_OR_RETURN(const loadgen::Target target, loadgen::parse_target(options_.url, "`url`"));
     RETURN_IF_ERROR(run(options_.url + ", sessions", "", target, true));
@@ -147,44 +222,25 @@ class AgentsBench {
     return ok_status();
   }
 
-  Status measure_pagoda(const std::string& name, bool with_sessions) {
-    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
-    return run_server(name, pagoda_words(port, kv_bytes_), port, with_sessions);
-  }
-
-  // The folder of the disk tier is another one than the default: what earlier runs left there is
-  // not found.
-  Status measure_pagoda_defaults() {
-    const ScratchFolder folder;
-    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
-    std::vector<std::string> words = pagoda_words(port);
-    words.insert(words.end(), {"--kv-disk", folder.path()});
-    return run_server("pagoda, its defaults", words, port, true);
-  }
-
-  Status measure_llama(bool has_same_bytes) {
+  // With `slots` it has as many bytes of KV in all; 0: its defaults.
+  Result<std::vector<std::string>> llama_words(std::uint16_t port, std::uint32_t slots) const {
     std::string model = options_.llama_model;
     if (model.empty()) {
       ASSIGN_OR_RETURN(const app::FoundModel found,
                        app::find_model(options_.model, app::ModelEnvironment::of_process()));
       model = found.path;
     }
-    const std::uint64_t tokens = kv_dtype_ == "f32" ? 2 * kv_tokens_ : kv_tokens_;
-    ASSIGN_OR_RETURN(const std::uint16_t port, free_port());
     std::vector<std::string> words = {options_.llama_server, "-m", model, "--port",
                                       std::to_string(port)};
     if (options_.threads > 0) words.insert(words.end(), {"-t", std::to_string(options_.threads)});
-    if (!has_same_bytes) return run_server("llama-server, its defaults", words, port, false);
-    words.insert(words.end(),
-                 {"-c", std::to_string(tokens), "-np", std::to_string(options_.agents.agents()),
-                  "--kv-unified", "--cache-ram", "0"});
-    return run_server("llama-server, the same KV bytes", words, port, false);
-  }
-
-  Status run_server(const std::string& name, const std::vector<std::string>& words,
-                    std::uint16_t port, bool with_sessions) {
-    ASSIGN_OR_RETURN(const auto server, ServerProcess::start(words, port, stopped()));
-    return run(name, command_text(words), server->target(), with_sessions);
+    if (slots > 0) {
+      const std::uint64_t tokens = kv_dtype_ == "f32" ? 2 * kv_tokens_ : kv_tokens_;
+      words.insert(words.end(), {"-c", std::to_string(tokens), "-np", std::to_string(slots),
+                                 "--kv-unified", "--cache-ram", "0"});
+    }
+    std::istringstream flags(options_.llama_flags);
+    for (std::string flag; flags >> flag;) words.push_back(flag);
+    return words;
   }
 
   Status run(const std::string& name, const std::string& flags, const loadgen::Target& target,
@@ -205,6 +261,7 @@ class AgentsBench {
     if (interrupt_.requested()) return Error{ErrorCode::kIo, "interrupted"};
     measured.name = name;
     measured.flags = flags;
+    measured.run = run_;
     measured_.push_back(std::move(measured));
     return ok_status();
   }
@@ -215,6 +272,7 @@ class AgentsBench {
 
   terminal::BenchReport report() const {
     terminal::BenchReport report("agents", {{"server", "server"},
+                                            {"run", "run"},
                                             {"ttft_p50_ms", "TTFT p50 ms", 1},
                                             {"ttft_p95_ms", "p95", 1},
                                             {"ttft_max_ms", "max", 1},
@@ -223,14 +281,17 @@ class AgentsBench {
                                             {"prompt_tokens_computed_again", "again"},
                                             {"blocks_evicted", "blocks evicted"},
                                             {"blocks_evicted_by_sessions", "by sessions"},
-                                            {"turns_failed", "failed turns"}});
+                                            {"turns_failed", "failed turns"},
+                                            {"failure", "first failure"}});
     const loadgen::AgentsOptions& agents = options_.agents;
     report.add_setting("main_tokens", agents.main_tokens);
     report.add_setting("sub_agents", agents.sub_agents);
     report.add_setting("sub_tokens", agents.sub_tokens);
     report.add_setting("turns", agents.turns);
+    report.add_setting("repeats", options_.repeats);
     report.add_setting("from_turn", kFirstTurn);
     report.add_setting("pause_s", agents.pause_s);
+    report.add_setting("one_by_one", agents.one_by_one);
     report.add_setting("kv_bytes", kv_bytes_);
     report.add_setting("seed", agents.seed);
     Json details = Json::array();
@@ -245,7 +306,7 @@ class AgentsBench {
         report.add_figure(fmt::format("failure_{}", i), failure,
                           fmt::format("{}: first failure: {}", measured_[i].name, failure));
       }
-      if (measured_[i].flags.empty()) continue;
+      if (measured_[i].flags.empty() || measured_[i].run > 1) continue;
       report.add_figure(fmt::format("flags_{}", i), measured_[i].flags,
                         fmt::format("{}: {}", measured_[i].name, measured_[i].flags));
     }
@@ -263,10 +324,13 @@ class AgentsBench {
       return tokens ? Value(*tokens) : Value();
     };
     const std::optional<loadgen::EvictedBlocks>& evicted = measured.evicted;
-    report.add_row({measured.name, ms(ttft.p50), ms(ttft.p95), ms(ttft.max), measured.load.seconds,
-                    count(measured.tokens_computed()), count(measured.tokens_computed_again()),
+    const std::string failure = loadgen::failure_words(measured.load.first_failure);
+    report.add_row({measured.name, measured.run, ms(ttft.p50), ms(ttft.p95), ms(ttft.max),
+                    measured.load.seconds, count(measured.tokens_computed()),
+                    count(measured.tokens_computed_again()),
                     evicted ? Value(evicted->all) : Value(),
-                    evicted ? Value(evicted->by_sessions) : Value(), measured.turns_failed()});
+                    evicted ? Value(evicted->by_sessions) : Value(), measured.turns_failed(),
+                    failure.empty() ? Value() : Value(failure)});
   }
 
   static Json turns_json(const AgentsMeasurement& measured) {
@@ -281,6 +345,7 @@ class AgentsBench {
                        {"cached_tokens", optional_json(outcome.cached_tokens)}});
     }
     return {{"server", measured.name},
+            {"run", measured.run},
             {"flags", measured.flags},
             {"first_failure", measured.load.first_failure},
             {"turns", std::move(turns)}};
@@ -291,6 +356,7 @@ class AgentsBench {
   std::uint64_t kv_tokens_ = 0;
   std::uint64_t kv_bytes_ = 0;
   std::string kv_dtype_;
+  std::uint32_t run_ = 1;
   std::vector<AgentsMeasurement> measured_;
 };
 
@@ -329,7 +395,9 @@ constexpr const char* kBenchAgentsExamples =
     "main "
     "agent's prompt, so that agents evict each other. Servers are started one after the other, "
     "with "
-    "and without session keys; TTFT is shown from turn 5 on, each turn's with --json.";
+    "and without session keys, --repeats times each, every other round from the last to the first; "
+    "TTFT is shown from turn 5 on, each turn's with --json. A llama-server that does not start or "
+    "answer has a row that says why.";
 
 void add_agents_options(const CommandSpec& command, BenchAgentsOptions& options) {
   loadgen::AgentsOptions& agents = options.agents;
@@ -345,6 +413,9 @@ void add_agents_options(const CommandSpec& command, BenchAgentsOptions& options)
   add_count_option(command, "--output-tokens", agents.output_tokens, "tokens of an answer");
   command.add_option("--pause", agents.pause_s, "mean seconds that a tool takes (default 0.2)")
       .range(0.0, 3600.0);
+  command.add_flag("--one-by-one", agents.one_by_one,
+                   "one agent after the other, in an order drawn by the seed, without pauses: "
+                   "counts are the same in every run");
   command
       .add_option("--kv-factor", options.kv_factor,
                   "size of the KV cache, in prompts of the main agent (default 1.5)")
@@ -357,10 +428,14 @@ void add_agents_options(const CommandSpec& command, BenchAgentsOptions& options)
   command.add_option("--served-model", options.served_model,
                      "name of the model (default: the first of /v1/models)");
   command.add_option("--llama-server", options.llama_server,
-                     "llama.cpp's server: two rows more, with the same KV bytes and with its "
-                     "defaults");
+                     "llama.cpp's server: rows more, with the same KV bytes in a slot for each "
+                     "agent, in one slot, and with its defaults");
   command.add_option("--llama-model", options.llama_model,
                      "the GGUF file that llama-server runs (default: the same)");
+  command.add_option("--llama-flags", options.llama_flags,
+                     "more flags of llama-server, in one argument, as \"--no-repack\"");
+  add_count_option(command, "--repeats", options.repeats,
+                   "runs of each server, in alternating order");
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
 }
 

@@ -47,7 +47,7 @@ int run_benchmark(
 void add_machine_options(const CommandSpec& command, bench::BenchOptions& options) {
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
-  add_kv_element_option(command, options.kv_element);
+  add_kv_cache_dtype_options(command, options.kv_cache_dtype);
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
 }
 

@@ -33,7 +33,8 @@ void add_server_options(const CommandSpec& command, loadgen::ServeLoadOptions& o
   command.add_flag(
       "--ignore-eos,!--no-ignore-eos", options.ignore_eos,
       "generate exactly --output-tokens (default on; turn off for servers that refuse the field)");
-  command.add_option("--temperature", options.temperature, "sampling temperature (default 0)")
+  command
+      .add_option("--temp,--temperature", options.temperature, "sampling temperature (default 0)")
       .range(0.0, 2.0);
   command.add_choice("--prompts", options.prompts,
                      {{"auto", loadgen::PromptChoice::kAuto},

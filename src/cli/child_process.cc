@@ -1,22 +1,18 @@
 #include "cli/child_process.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
+#include "cli/spawned_program.h"
+
 namespace pagoda::cli {
 namespace {
-
-constexpr int kKilledBy = 128;
 
 // While a child runs, Ctrl-C is for the child.
 class InterruptIgnored {
@@ -33,32 +29,6 @@ class InterruptIgnored {
  private:
   struct sigaction before_ = {};
 };
-
-// Starts the child with Ctrl-C as it was before it was ignored here.
-int spawn_child(pid_t& child, const std::vector<std::string>& arguments) {
-  std::vector<char*> words;
-  words.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) {
-    words.push_back(const_cast<char*>(argument.c_str()));
-  }
-  words.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  posix_spawnattr_setsigdefault(&attributes, &interrupt);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  const int error = posix_spawn(&child, words.front(), nullptr, &attributes, words.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  return error;
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kKilledBy + WTERMSIG(status);
-}
 
 }  // namespace
 
@@ -79,11 +49,9 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
 
 Result<int> run_child(const std::vector<std::string>& arguments) {
   const InterruptIgnored ignored;
-  pid_t child = 0;
-  const int error = spawn_child(child, arguments);
-  if (error == 0) return wait_for(child);
-  return Error{ErrorCode::kIo,
-               fmt::format("cannot run {}: {}", arguments.front(), std::strerror(error))};
+  ASSIGN_OR_RETURN(const pid_t child, spawn_program(arguments, {}));
+  if (const std::optional<int> status = wait_for_program(child)) return *status;
+  return Error{ErrorCode::kIo, fmt::format("how {} ended is not known", arguments.front())};
 }
 
 }  // namespace pagoda::cli

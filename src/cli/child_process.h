@@ -14,8 +14,9 @@ namespace pagoda::cli {
 std::optional<std::string> find_program(const std::string& name, const std::string& path);
 
 // Runs a program (arguments[0] is its path) with this process's environment and streams, and waits
-// for its end. Ctrl-C ends the program, and this process goes on. Returns the exit status; of a
-// signal 128 and its number, as shells have it.
+// for its end. Ctrl-C ends the program, and this process goes on; the end of this process ends the
+// program (spawned_program.h). Returns the exit status; of a signal 128 and its number, as shells
+// have it.
 Result<int> run_child(const std::vector<std::string>& arguments);
 
 }  // namespace pagoda::cli

@@ -1,6 +1,7 @@
 // The whole command line: which subcommands there are, and what a wrong word is answered with.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +9,7 @@
 #include "base/ascii.h"
 #include "cli/commands.h"
 #include "cli/field_flags.h"
+#include "cli/flag_variables.h"
 #include "cli/foreign_flags.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
@@ -87,6 +89,12 @@ bool is_plain_word(std::string_view word) {
          std::all_of(word.begin(), word.end(), is_plain);
 }
 
+// Of a command that takes a prompt: such a word is often one.
+const char* prompt_hint(std::string_view command) {
+  const bool has_prompt = command == "run" || command == "chat" || command == "explain";
+  return has_prompt ? "; a prompt stands behind -p" : "";
+}
+
 // Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped
 // --api-key or without it: values are never shown, and of other words those that resemble a flag or
 // a command, and a plain one in the command's place. `words`: all of the command line.
@@ -107,31 +115,67 @@ std::string unknown_words(const CommandLine::Outcome& outcome,
     } else if (places[i] == 0 && is_plain_word(word)) {
       messages.push_back(fmt::format("unknown command {}", word));
     } else if (hidden.empty()) {
-      hidden = fmt::format("unknown argument {}{} (it is not shown: it may be a key)",
-                           places[i] + 1, flag_before(places[i], words, outcome.possible));
+      hidden =
+          fmt::format("unknown argument {}{} (it is not shown: it may be a key{})", places[i] + 1,
+                      flag_before(places[i], words, outcome.possible), prompt_hint(words.front()));
     }
   }
   if (messages.empty() && !hidden.empty()) messages.push_back(hidden);
   return fmt::format("{}", fmt::join(messages, "; "));
 }
 
-// Flags whose value is free text, which may look like a flag.
-bool takes_text(std::string_view flag) {
-  return flag == "-p" || flag == "--prompt" || flag == "--system";
+// Names the flags of several letters behind one dash that are another server's, and the unknown
+// long ones beside them: "-hf" would be read as -h, "-cb" as -c with a value. Returns nothing where
+// there is no such short one.
+std::string foreign_short_flags(const std::vector<std::string>& words,
+                                const CommandLine::Place& place) {
+  std::vector<std::string> messages;
+  bool has_short = false;
+  for (const std::size_t at : place.flags) {
+    const std::string& word = words[at];
+    const std::string name = word.substr(0, word.find('='));
+    const bool is_short = word.size() > 2 && word[1] != '-';
+    const std::optional<std::string> hint = foreign_flag_hint(word, place.possible);
+    const bool is_known =
+        std::find(place.possible.begin(), place.possible.end(), name) != place.possible.end();
+    if (is_known || !hint) continue;
+    if (!is_short && !word.starts_with("--")) continue;
+    has_short = has_short || is_short;
+    messages.push_back(fmt::format("unknown option {} ({})", flag_name(word), *hint));
+  }
+  return has_short ? fmt::format("{}", fmt::join(messages, "; ")) : "";
 }
 
-// Names the first flag of several letters behind one dash that is another server's: "-hf" would be
-// read as -h, "-cb" as -c with a value. Returns nothing where there is none.
-std::string foreign_short_flag(const std::vector<std::string>& words,
-                               std::span<const std::string> known) {
-  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
-    const std::string_view word = words[i];
-    if (word.size() < 3 || word[0] != '-' || word[1] == '-') continue;
-    if (i > 0 && takes_text(words[i - 1])) continue;
-    const std::optional<std::string> hint = foreign_flag_hint(word, known);
-    if (hint) return fmt::format("unknown option {} ({})", flag_name(word), *hint);
+// Takes flags of other servers that change nothing here out of the words of a command that people
+// move their start scripts to, and says so.
+void take_idle_flags(const CommandLine& command_line, std::vector<std::string>& words) {
+  const CommandLine::Place place = command_line.place_of(words);
+  if (place.command != "serve" && place.command != "run" && place.command != "chat") return;
+  std::size_t gone = 0;  // words taken out before the flag's
+  for (const std::size_t place_before : place.flags) {
+    const std::size_t at = place_before - gone;
+    const std::string next = at + 1 < words.size() ? words[at + 1] : "";
+    const std::optional<TakenFlag> taken = take_idle_flag(words[at], next, place.possible);
+    if (!taken) continue;
+    print_warning(taken->note);
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
+    words.erase(begin, begin + static_cast<std::ptrdiff_t>(taken->words));
+    gone += taken->words;
   }
-  return "";
+}
+
+void warn_of_variables(const CommandLine& command_line) {
+  std::size_t count = 0;
+  while (environ[count] != nullptr) ++count;
+  for (const std::string& warning : unknown_variables({environ, count}, command_line.variables())) {
+    print_warning(warning);
+  }
+}
+
+bool asks_for_text(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "--help" || word == "-h" || word == "--version";
+  });
 }
 
 // Hides the login of a URL: "redis://:password@host" becomes "redis://…@host".
@@ -149,26 +193,18 @@ void hide_login(std::string& word) {
 std::vector<std::string> without_keys(std::vector<std::string> words) {
   for (std::string& word : words) hide_login(word);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == kKeyFlag && i + 1 < words.size()) words[i + 1] = "KEY";
-    if (words[i].starts_with(fmt::format("{}=", kKeyFlag)))
-      words[i] = fmt::format("{}=KEY", kKeyFlag);
+    std::string flag = words[i].substr(0, words[i].find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (flag != kKeyFlag) continue;
+    if (flag.size() < words[i].size()) words[i] = fmt::format("{}=KEY", kKeyFlag);
+    if (flag.size() == words[i].size() && i + 1 < words.size()) words[++i] = "KEY";
   }
   return words;
 }
 
-// As it could be pasted into a shell.
-std::string line_of(const std::vector<std::string>& words) {
-  std::string line = "pagoda";
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const bool plain = !words[i].empty() &&
-                       words[i].find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-    std::string quoted = words[i];
-    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
-      quoted.replace(at, 1, "'\\''");
-    }
-    line += plain ? " " + words[i] : " '" + quoted + "'";
-  }
-  return line;
+std::string line_of(std::vector<std::string> words) {
+  if (!words.empty()) words.front() = "pagoda";
+  return shell_line(words);
 }
 
 }  // namespace
@@ -196,7 +232,9 @@ int run_command_line(int argc, const char* const* argv) {
   add_explain_command(app, exit_status);
   add_replay_command(app, exit_status);
   add_verify_command(app, exit_status);
-  add_bench_command(app, line_of(without_keys(words)), exit_status);
+  const std::string typed = line_of(without_keys(words));
+  add_eval_command(app, typed, exit_status);
+  add_bench_command(app, typed, exit_status);
   command_line.add_environment_variables(words);
 
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(1, argc));
@@ -204,8 +242,17 @@ int run_command_line(int argc, const char* const* argv) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  if (words.empty()) {  // as help, but it is no success: a script has lost its command
+    fmt::print(stderr, "{}", command_line.help());
+    return kUsageError;
+  }
+  words = command_line.with_dashes(std::move(words));
+  if (!asks_for_text(words)) {
+    warn_of_variables(command_line);
+    take_idle_flags(command_line, words);
+  }
   const CommandLine::Place place = command_line.place_of(words);
-  std::string error = foreign_short_flag(words, place.possible);
+  std::string error = foreign_short_flags(words, place);
   if (error.empty()) {
     const CommandLine::Outcome outcome = command_line.parse(words);
     if (outcome.exit_status) return *outcome.exit_status;

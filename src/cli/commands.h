@@ -21,6 +21,7 @@ void add_explain_command(const CommandSpec& app, int& exit_status);
 void add_replay_command(const CommandSpec& app, int& exit_status);
 void add_verify_command(const CommandSpec& app, int& exit_status);
 // `command_line`: as typed, for the reports.
+void add_eval_command(const CommandSpec& app, const std::string& command_line, int& exit_status);
 void add_bench_command(const CommandSpec& app, const std::string& command_line, int& exit_status);
 
 // Parses and runs a whole command line; returns the exit status.

@@ -13,6 +13,7 @@
 #include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/prompt_text.h"
 #include "gguf/printable.h"
 #include "net/http_json.h"
 #include "net/url.h"
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kExplainExamples = R"(Examples:
+  pagoda explain http://127.0.0.1:8000 -p 'What is a pagoda?'
   pagoda explain http://127.0.0.1:8000 --file prompt.json
       prompt.json: the body of a request, {"messages": [...]} or {"prompt": "..."}
   pagoda explain http://127.0.0.1:8000 --file prompt.json --json
@@ -39,11 +41,16 @@ constexpr std::size_t kAdviceBytesMax = 1000;
 struct ExplainOptions {
   std::string url;
   std::string file;
+  std::string prompt;  // empty: the file's
   net::ServerAccess access;
   bool json = false;
 };
 
-Result<std::string> read_body(const std::string& file) {
+Result<std::string> read_body(const std::string& prompt, const std::string& file) {
+  if (!prompt.empty()) {
+    const Json message = {{"role", "user"}, {"content", prompt_text(prompt)}};
+    return Json{{"messages", Json::array({message})}}.dump();
+  }
   if (file.empty()) return std::string(std::istreambuf_iterator<char>(std::cin), {});
   ASSIGN_OR_RETURN(FileBytes read, read_file_bytes(file, kBodyBytesMax));
   return std::move(read.bytes);
@@ -88,7 +95,7 @@ std::string explanation_text(const Json& why) {
 
 Status explain(const ExplainOptions& options) {
   ASSIGN_OR_RETURN(const net::Url url, net::parse_url(options.url, "URL"));
-  ASSIGN_OR_RETURN(const std::string body, read_body(options.file));
+  ASSIGN_OR_RETURN(const std::string body, read_body(options.prompt, options.file));
   try {
     const Json told = net::post_json(url, options.access, "/cache/explain", body);
     if (options.json) {
@@ -112,12 +119,15 @@ Status explain(const ExplainOptions& options) {
 
 void add_explain_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand(
-      "explain", "why a prompt would miss the cache of a running server, and what would help");
+      "explain", "Why a prompt would miss the cache of a running server, and what would help");
   command.footer(kExplainExamples);
   const auto options = std::make_shared<ExplainOptions>();
   command.add_option("URL", options->url, "http[s]://host:port of a server").required();
   command.add_option("--file", options->file,
                      "the body of a chat or text completion, as JSON; default: stdin");
+  command.add_option("-p,--prompt", options->prompt,
+                     "instead of a body: this text as the only message of a chat; \"-\" reads it "
+                     "from stdin");
   add_access_options(command, options->access, "a key for the server");
   command.add_flag("--json", options->json, "one JSON value on stdout");
   command.callback([options, &exit_status] {

@@ -5,14 +5,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <type_traits>
 
 #include "base/byte_size.h"
 #include "base/result.h"
+#include "cli/flag_variables.h"
+#include "cli/help_format.h"
 #include "cli/nearest.h"
-#include "cli/options.h"
 
 namespace pagoda::cli {
 namespace {
@@ -27,10 +29,25 @@ std::string limit_text(Number number) {
   }
 }
 
+// The same in the help, where 2^30 is easier to read than 1073741824.
+template <class Number>
+std::string short_limit(Number number) {
+  if constexpr (std::is_unsigned_v<Number>) {
+    constexpr Number kLeast = Number{1} << 16;
+    if (number >= kLeast && std::has_single_bit(number)) {
+      return fmt::format("2^{}", std::countr_zero(number));
+    }
+  }
+  std::string text = limit_text(number);
+  const std::size_t zero = text.find("e-0");  // 1e-06
+  if (zero != std::string::npos) text.erase(zero + 2, 1);
+  return text;
+}
+
 // Refuses what is no number, and numbers outside; NaN is outside.
 template <class Number>
 void add_range(CLI::Option& option, Number least, Number most) {
-  option.type_name(fmt::format("{}..{}", limit_text(least), limit_text(most)));
+  option.type_name(fmt::format("{}..{}", short_limit(least), short_limit(most)));
   option.check([least, most](const std::string& text) -> std::string {
     using CLI::detail::lexical_cast;
     Number number{};
@@ -41,13 +58,19 @@ void add_range(CLI::Option& option, Number least, Number most) {
   });
 }
 
-// Refuses other words, with the nearest of these.
-void add_words(CLI::Option& option, const std::vector<std::string>& words) {
-  option.type_name(fmt::format("{}", fmt::join(words, "|")));
-  option.check([words](const std::string& text) -> std::string {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+// Refuses other words, with the nearest of these, unless they have a form of which the last of the
+// words shown is the name.
+void add_words(CLI::Option& option, const std::vector<std::string>& words,
+               const std::string& form = {},
+               std::function<bool(const std::string&)> is_of_form = {}) {
+  std::vector<std::string> shown = words;
+  if (!form.empty()) shown.push_back(form);
+  option.type_name(fmt::format("{}", fmt::join(shown, "|")));
+  option.check([words, shown, is_of_form = std::move(is_of_form)](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    if (is_of_form && is_of_form(text)) return std::string();
     const std::optional<std::string> meant = nearest(text, words);
-    return fmt::format("{} is not one of {}{}", text, fmt::join(words, ", "),
+    return fmt::format("{} is not one of {}{}", text, fmt::join(shown, ", "),
                        meant ? fmt::format(" (did you mean {}?)", *meant) : "");
   });
 }
@@ -72,33 +95,10 @@ std::string plain_words(const CLI::ParseError& error) {
   return message == "A subcommand is required" ? "a command is missing" : message;
 }
 
-// CLI11 from 2.5 on would fill lines of descriptions and examples anew.
-template <class Formatter>
-void keep_lines(Formatter& formatter) {
-  if constexpr (requires { formatter.enable_footer_formatting(false); }) {
-    formatter.enable_description_formatting(false);
-    formatter.enable_footer_formatting(false);
-  }
-}
-
 CLI::App& chosen_command(CLI::App& app) {
   CLI::App* chosen = &app;
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   return *chosen;
-}
-
-// An error about a value that a variable gave names the variable: "--port: …" becomes
-// "PAGODA_PORT: …".
-std::string with_variable(const std::string& message, CLI::App& command) {
-  const std::size_t colon = message.find(": ");
-  if (colon == std::string::npos) return message;
-  for (CLI::Option* const option : command.get_options()) {
-    const bool is_named = option->get_name() == message.substr(0, colon);
-    if (is_named && Flag(option).is_from_environment()) {
-      return option->get_envname() + message.substr(colon);
-    }
-  }
-  return message;
 }
 
 // The program, the command that the first word names, the one below it that the second does, ….
@@ -115,52 +115,25 @@ std::vector<CLI::App*> named_commands(CLI::App& app, const std::vector<std::stri
   return named;
 }
 
-bool is_given(const CLI::Option& option, const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return option.check_name(word.substr(0, word.find('=')));
-  });
+// Does the word behind this one belong to it? Not where the value stands in the word: "--port=9".
+bool takes_next_word(const CLI::App& command, const std::string& word) {
+  const CLI::Option* const option = command.get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_min() > 0;
 }
 
-// What the option's validators say of a value; the parser does not tell how many they are.
-std::string refusal_of(CLI::Option& option, std::string value) {
-  try {
-    for (int index = 0;; ++index) {
-      const std::string refusal = (*option.get_validator(index))(value);
-      if (!refusal.empty()) return refusal;
-    }
-  } catch (const CLI::OptionNotFound&) {
-    return {};
+// Calls `visit` with each word that stands where a flag may: neither a command, nor the value of a
+// flag, nor behind "--". It may change the word.
+template <class Words, class Visit>
+void visit_flags(const CLI::App& command, std::size_t begin, Words& words, const Visit& visit) {
+  for (std::size_t i = begin; i < words.size() && words[i] != "--"; ++i) {
+    if (!words[i].starts_with('-')) continue;
+    visit(i);
+    if (takes_next_word(command, words[i])) ++i;
   }
 }
 
-// The error about the first variable whose value is refused, or nothing: newer versions of the
-// parser leave such a value out without a word.
-std::string refused_variable(CLI::App& command, const std::vector<std::string>& words) {
-  if (command.get_help_ptr() != nullptr && is_given(*command.get_help_ptr(), words)) return {};
-  for (CLI::Option* const option : command.get_options()) {
-    const char* const value =
-        option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
-    const bool is_list = option->get_items_expected_max() > 1;
-    if (value == nullptr || *value == '\0' || is_list || is_given(*option, words)) continue;
-    const std::string refusal = refusal_of(*option, value);
-    if (!refusal.empty()) return fmt::format("{}: {}", option->get_envname(), refusal);
-  }
-  return {};
-}
-
-// Flags without a variable: PAGODA_KERNELS names the kernel set of every command, where
-// `inspect --kernels` lists the sets.
-bool has_variable(const CLI::Option& option) {
-  if (option.get_lnames().empty()) return false;
-  const std::string& name = option.get_lnames().front();
-  return name != "help" && name != "kernels";
-}
-
-void add_variables(CLI::App& command) {
-  for (CLI::Option* const option : command.get_options()) {
-    if (has_variable(*option)) option->envname(environment_name(option->get_lnames().front()));
-  }
-  for (CLI::App* const below : command.get_subcommands({})) add_variables(*below);
+bool has_flag(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name) != nullptr;
 }
 
 // Words that could have stood where a wrong one does: flags and commands of the command.
@@ -202,11 +175,31 @@ const Flag& Flag::among(const std::vector<std::string>& values) const {
   return *this;
 }
 
+const Flag& Flag::among(const std::vector<std::string>& values, const std::string& form,
+                        std::function<bool(const std::string&)> is_of_form) const {
+  add_words(*option_, values, form, std::move(is_of_form));
+  return *this;
+}
+
 const Flag& Flag::byte_size() const {
   option_->type_name("SIZE");
   option_->check([](const std::string& text) -> std::string {
     const Result<std::uint64_t> parsed = parse_byte_size(text);
     return parsed.ok() ? std::string() : parsed.error().message;
+  });
+  return *this;
+}
+
+const Flag& Flag::capacity() const {
+  byte_size();
+  option_->check([](const std::string& text) -> std::string {
+    constexpr std::uint64_t kLeast = 1 << 16;
+    constexpr std::uint64_t kGigabytesMax = 4096;
+    const bool is_bare = text.find_first_not_of("0123456789") == std::string::npos;
+    const Result<std::uint64_t> bytes = parse_byte_size(text);
+    if (!is_bare || !bytes.ok() || bytes.value() == 0 || bytes.value() >= kLeast) return {};
+    return fmt::format("{} is {} byte{}: did you mean {}{}?", text, text, text == "1" ? "" : "s",
+                       text, bytes.value() <= kGigabytesMax ? "GiB" : "MiB");
   });
   return *this;
 }
@@ -408,11 +401,14 @@ Flag CommandSpec::add_flag(const std::string& names, const std::string& help) co
 
 Flag CommandSpec::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
 
+std::string CommandLine::help() const { return app_->help(); }
+
 void throw_required(const std::string& what) { throw CLI::RequiredError(what); }
+void throw_usage(const std::string& message) { throw CLI::ValidationError(message); }
 
 CommandLine::CommandLine(const std::string& description, const std::string& name)
     : app_(std::make_unique<CLI::App>(description, name)) {
-  keep_lines(*app_->get_formatter());
+  app_->formatter(make_help_format());
 }
 
 CommandLine::~CommandLine() = default;
@@ -430,6 +426,22 @@ void CommandLine::add_environment_variables(const std::vector<std::string>& word
   }
 }
 
+std::vector<std::string> CommandLine::variables() const { return variables_of(*app_); }
+
+std::vector<std::string> CommandLine::with_dashes(std::vector<std::string> words) const {
+  const std::vector<CLI::App*> commands = named_commands(*app_, words);
+  const CLI::App& command = *commands.back();
+  visit_flags(command, commands.size() - 1, words, [&](std::size_t i) {
+    std::string& word = words[i];
+    const std::size_t end = std::min(word.find('='), word.size());
+    std::string name = word.substr(0, end);
+    if (!name.starts_with("--") || has_flag(command, name)) return;
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (has_flag(command, name)) word.replace(0, end, name);
+  });
+  return words;
+}
+
 CommandLine::Place CommandLine::place_of(const std::vector<std::string>& words) const {
   Place place;
   const std::vector<CLI::App*> commands = named_commands(*app_, words);
@@ -437,11 +449,14 @@ CommandLine::Place CommandLine::place_of(const std::vector<std::string>& words) 
     place.command += (place.command.empty() ? "" : " ") + commands[i]->get_name();
   }
   place.possible = possible_words(*commands.back());
+  visit_flags(*commands.back(), commands.size() - 1, words,
+              [&](std::size_t i) { place.flags.push_back(i); });
   return place;
 }
 
 CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
   Outcome outcome;
+  drop_overridden_variables(*app_, words);
   outcome.error = refused_variable(*named_commands(*app_, words).back(), words);
   if (!outcome.error.empty()) return outcome;
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first

@@ -1,5 +1,6 @@
 // The flags of a command, without the library that parses them: CLI11 is a header of templates that
-// costs each file which includes it several seconds, so flags.cc alone does.
+// costs each file which includes it several seconds, so only flags.cc, flag_variables.cc and
+// help_format.cc do.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,14 @@ class Flag {
   const Flag& range(double least, double most) const;
   // Values that are none of these are refused; the help lists them.
   const Flag& among(const std::vector<std::string>& values) const;
+  // The same, and values of a form that `is_of_form` knows, which the help names.
+  const Flag& among(const std::vector<std::string>& values, const std::string& form,
+                    std::function<bool(const std::string&)> is_of_form) const;
   // Of a text: values that are no number of bytes, such as 512MiB, are refused.
   const Flag& byte_size() const;
+  // The same of memory or disk for a cache: a bare number so small that a unit was surely forgotten
+  // ("8", where others count in GiB) is refused, too. 0 is not.
+  const Flag& capacity() const;
   // Refuses a value for which `check` returns a reason.
   const Flag& check(std::function<std::string(const std::string&)> check) const;
 
@@ -134,6 +141,8 @@ class CommandSpec {
 
 // Ends a command's callback with a usage error: what is missing is named.
 [[noreturn]] void throw_required(const std::string& what);
+// The same with a message of its own.
+[[noreturn]] void throw_usage(const std::string& message);
 
 // The program's command line.
 class CommandLine {
@@ -148,10 +157,20 @@ class CommandLine {
   // called would be held against its ranges all the same.
   void add_environment_variables(const std::vector<std::string>& words) const;
 
+  // The variables of all flags of all commands.
+  std::vector<std::string> variables() const;
+
+  // Flags of the named command that were typed with underscores for dashes, as vLLM takes them, in
+  // their own spelling; everything else as it is.
+  std::vector<std::string> with_dashes(std::vector<std::string> words) const;
+
+  std::string help() const;
+
   // Where words lead before they are parsed: "bench serve" for {"bench", "serve", "--rate", "4"}.
   struct Place {
     std::string command;                // empty: the program itself
     std::vector<std::string> possible;  // its flags and the commands below it
+    std::vector<std::size_t> flags;     // which words may be flags: they are nobody's values
   };
   Place place_of(const std::vector<std::string>& words) const;
 

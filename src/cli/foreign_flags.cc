@@ -9,9 +9,19 @@ namespace pagoda::cli {
 namespace {
 
 struct ForeignFlag {
-  std::string_view flag;     // with dashes for underscores
-  std::string_view program;  // whose it is
-  std::string_view here;     // our flag, or words where there is none
+  std::string_view flag;       // with dashes for underscores
+  std::string_view program;    // whose it is
+  std::string_view here;       // our flag, or words where there is none
+  std::string_view more = {};  // behind our flag: a value, a unit, what is different
+};
+
+// A flag that asks for what is here anyway, or for what has no meaning here: the command does the
+// same without it.
+struct IdleFlag {
+  std::string_view flag;
+  std::string_view program;
+  std::string_view why;
+  std::string_view values = {};  // that it may have: "on|off", or "N" for any; empty: none
 };
 
 constexpr std::string_view kVllm = "vLLM";
@@ -19,7 +29,7 @@ constexpr std::string_view kSglang = "SGLang";
 constexpr std::string_view kTensorrt = "TensorRT-LLM";
 constexpr std::string_view kLlama = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
-constexpr std::string_view kAlways = "it is always on here";
+constexpr std::string_view kAlways = "always on";
 constexpr std::string_view kNone = "it is not supported here";
 constexpr std::string_view kNoUrl =
     "a model is a file, a folder or a name here; pagoda pull downloads by name";
@@ -30,25 +40,33 @@ constexpr std::string_view kOrder =
 constexpr std::string_view kFileTypes = "weights have the types of their file here";
 constexpr std::string_view kReadReasoning =
     "reasoning is always in reasoning_content here; --reasoning-parser names another form";
-constexpr std::string_view kByDefault = "it is not needed here";
+constexpr std::string_view kTruncation = "requests say what goes here, by their field truncation";
+constexpr std::string_view kUnit = ", in bytes or with a unit: 8GiB";
+constexpr std::string_view kLayers = ": all layers are on the GPU, or none";
+constexpr std::string_view kPullFirst = ": \"pagoda pull\" downloads the model first";
+constexpr std::string_view kJsonDefaults = " '{\"temperature\": 0.5}'";
+constexpr std::string_view kTierFlags = "tiers are --kv-host-size, --kv-disk and --kv-remote here";
+constexpr std::string_view kRequestSays = "every request says it for itself here";
+constexpr std::string_view kVerbose =
+    "there is a line per request, and --log-prompts adds their text";
+constexpr std::string_view kSwitch = "on|off|auto|0|1|true|false";
 
-// Flags that are called the same everywhere need no row. docs/guide/migrate.md has the whole table.
+// Flags that are called the same everywhere need no row. Of several rows of a flag the first that
+// names a flag of the command is meant, or that has words. docs/guide/migrate.md has the whole
+// table.
 constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-path", kSglang, "--model"},
-    {"-hf", kLlama, "--model"},
-    {"-hfr", kLlama, "--model"},
-    {"--hf-repo", kLlama, "--model"},
+    {"-hf", kLlama, "--model", kPullFirst},
+    {"-hfr", kLlama, "--model", kPullFirst},
+    {"--hf-repo", kLlama, "--model", kPullFirst},
     {"-hff", kLlama, kFileBehindName},
     {"--hf-file", kLlama, kFileBehindName},
     {"-mu", kLlama, kNoUrl},
     {"--model-url", kLlama, kNoUrl},
     {"--tokenizer-path", kSglang, "--tokenizer"},
     {"--sampling-defaults", kSglang, "--generation-config"},
-    {"--trust-remote-code", kVllm, kByDefault},  // of commands other than serve, run and chat
-    {"--dtype", kVllm, kFileTypes},              // of commands other than serve
-    {"--enforce-eager", kVllm, kByDefault},
+    {"--dtype", kVllm, kFileTypes},  // of commands other than serve
     {"--mlock", kLlama, kNone},
-    {"--no-mmap", kLlama, kNone},
     {"-a", kLlama, "--served-model-name"},
     {"--alias", kLlama, "--served-model-name"},
     {"--context-length", kSglang, "--max-model-len"},
@@ -66,50 +84,38 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"-ub", kLlama, "--max-num-batched-tokens"},
     {"--ubatch-size", kLlama, "--max-num-batched-tokens"},
     {"--num-batch", kOllama, "--max-num-batched-tokens"},
-    {"--enable-chunked-prefill", kVllm, kAlways},
-    {"-cb", kLlama, kAlways},
-    {"--cont-batching", kLlama, kAlways},
     {"--max-queued-requests", kSglang, "--max-waiting-requests"},
     {"--scheduling-policy", kVllm, kOrder},
     {"--schedule-policy", kSglang, kOrder},
-    {"--enable-priority-scheduling", kSglang, kAlways},
-    {"--max-total-tokens", kSglang, "--kv-cache-memory-bytes"},
+    {"--max-total-tokens", kSglang, "--kv-cache-memory-bytes", kUnit},
     {"--mem-fraction-static", kSglang, "--gpu-memory-utilization"},
     {"--kv-cache-free-gpu-memory-fraction", kTensorrt, "--gpu-memory-utilization"},
     {"--free-gpu-memory-fraction", kTensorrt, "--gpu-memory-utilization"},
     {"-fit", kLlama, "--gpu-memory-utilization"},
     {"--fit", kLlama, "--gpu-memory-utilization"},
     {"--page-size", kSglang, "--block-size"},
-    {"--cache-type-k", kLlama, "--kv-cache-dtype"},
-    {"--cache-type-v", kLlama, "--kv-cache-dtype"},
     {"--disable-radix-cache", kSglang, "--no-enable-prefix-caching"},
     {"--no-cache-prompt", kLlama, "--no-enable-prefix-caching"},
-    {"--cache-prompt", kLlama, "--enable-prefix-caching"},
     {"-sps", kLlama, "--enable-prefix-caching"},
     {"--slot-prompt-similarity", kLlama, "--enable-prefix-caching"},
-    {"--flash-attn", kLlama, kAlways},
-    {"-fa", kLlama, kAlways},
     {"--radix-eviction-policy", kSglang, "--kv-eviction"},
-    {"--kv-offloading-size", kVllm, "--kv-host-size"},
-    {"--swap-space", kVllm, "--kv-host-size"},
-    {"--hicache-size", kSglang, "--kv-host-size"},
+    {"--kv-offloading-size", kVllm, "--kv-host-size", kUnit},
+    {"--swap-space", kVllm, "--kv-host-size", kUnit},
+    {"--hicache-size", kSglang, "--kv-host-size", kUnit},
     {"--hicache-ratio", kSglang, "--kv-host-size"},
     {"--enable-hierarchical-cache", kSglang, "--kv-host-size"},
-    {"--cache-ram", kLlama, "--kv-host-size"},
-    {"-cram", kLlama, "--kv-host-size"},
+    {"--cache-ram", kLlama, "--kv-host-size", kUnit},
+    {"-cram", kLlama, "--kv-host-size", kUnit},
     {"--slot-save-path", kLlama, "--kv-disk"},
     {"--hicache-storage-backend", kSglang, "--kv-remote"},
     {"--enable-lmcache", kSglang, "--kv-remote"},
-    {"--kv-transfer-config", kVllm, "--kv-remote"},
+    {"--kv-transfer-config", kVllm, kTierFlags},
     {"--hicache-write-policy", kSglang, "--kv-write"},
-    {"--enable-prompt-tokens-details", kVllm, kAlways},
-    {"--enable-cache-report", kSglang, kAlways},
-    {"--enable-deterministic-inference", kSglang, kAlways},
     {"-dev", kLlama, "--device"},
-    {"--gpu-layers", kLlama, "--device"},
-    {"--n-gpu-layers", kLlama, "--device"},
-    {"--num-gpu", kOllama, "--device"},
-    {"-ngl", kLlama, "--device"},
+    {"--gpu-layers", kLlama, "--device", kLayers},
+    {"--n-gpu-layers", kLlama, "--device", kLayers},
+    {"--num-gpu", kOllama, "--device", kLayers},
+    {"-ngl", kLlama, "--device", kLayers},
     {"--num-thread", kOllama, "--threads"},
     {"-tb", kLlama, "--threads"},
     {"--threads-batch", kLlama, "--threads"},
@@ -120,18 +126,35 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--allowed-origins", kVllm, "--cors-origin"},
     {"--cors-origins", kLlama, "--cors-origin"},
     {"--chat-template-file", kLlama, "--chat-template"},
-    {"--enable-metrics", kSglang, kAlways},
-    {"--metrics", kLlama, kAlways},
-    {"--enable-log-requests", kVllm, "--log-format"},
-    {"--disable-log-requests", kVllm, "--log-format"},
-    {"--log-requests", kSglang, "--log-format"},
-    {"-v", kLlama, "--log-format"},
-    {"--verbose", kLlama, "--log-format"},
+    {"--disable-log-requests", kVllm, "--log-format", " none"},
+    {"--no-enable-log-requests", kVllm, "--log-format", " none"},
+    {"--log-disable", kLlama, "--log-format", " none"},
+    {"-v", kLlama, kVerbose},
+    {"--verbose", kLlama, kVerbose},
     {"--sse-ping-interval", kLlama, "--sse-keep-alive"},
     {"--num-postprocess-workers", kTensorrt, "--threads-http"},
     {"--n-predict", kLlama, "--max-tokens"},
     {"--predict", kLlama, "--max-tokens"},
     {"--num-predict", kOllama, "--max-tokens"},
+    {"--n-predict", kLlama, "--max-output-tokens"},
+    {"--predict", kLlama, "--max-output-tokens"},
+    {"--num-predict", kOllama, "--max-output-tokens"},
+    {"-n", kLlama, "--max-output-tokens"},
+    {"--seed", kVllm, kRequestSays},
+    {"--temp", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--temperature", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--top-k", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--top-p", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--min-p", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--repeat-penalty", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--repeat-last-n", kLlama, "a repetition penalty sees the whole sequence here"},
+    {"--rope-freq-base", kLlama, "it is the model's; --hf-overrides changes a folder's rope_theta"},
+    {"--cpu-offload-gb", kVllm, "weights are in one memory here, and KV has --kv-host-size"},
+    {"--root-path", kVllm, kNone},
+    {"--download-dir", kVllm, "--model", ": names are looked up where PAGODA_MODELS says"},
+    {"--data-parallel-size", kVllm, kNone},
+    {"-dp", kVllm, kNone},
+    {"--load-format", kVllm, kFileTypes},
     {"--tensor-parallel-size", kVllm, kNone},
     {"--pipeline-parallel-size", kVllm, kNone},
     {"--tp-size", kSglang, kNone},
@@ -153,7 +176,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--enable-lora", kVllm, kNone},
     {"--lora", kLlama, kNone},
     {"--tool-parser", kTensorrt, "--tool-call-parser"},
-    {"--jinja", kLlama, "chat templates are always Jinja here, and calls are always read"},
     {"--reasoning-format", kLlama, kReadReasoning},
     {"--structured-outputs-config", kVllm, kNone},
     {"--grammar-backend", kSglang, kNone},
@@ -161,41 +183,116 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--json-schema", kLlama, kNone},
     {"-mm", kLlama, kNone},
     {"--mmproj", kLlama, kNone},
-    {"--embedding", kLlama, kNone},
-    {"--embeddings", kLlama, kNone},
     {"--rerank", kLlama, kNone},
     {"--reranking", kLlama, kNone},
     {"--quantization", kVllm, kFileTypes},  // of commands other than serve, run and chat
     {"--models-dir", kLlama, kNone},
     {"--enable-sleep-mode", kVllm, kNone},
     {"--sleep-idle-seconds", kLlama, kNone},
-    {"--allow-auto-truncate", kSglang, kNone},
-    {"--context-shift", kLlama, kNone},
+    {"--allow-auto-truncate", kSglang, kTruncation},
+    {"--context-shift", kLlama, "--kv-policy streaming:4+W goes on past the context"},
 });
 
-// Returns the row of a flag, or nothing.
-const ForeignFlag* find_row(std::string_view word) {
+// Taken by serve, run and chat, so that scripts go on working; what would change an answer, its
+// speed or who may read it is in the table above.
+constexpr auto kIdleFlags = std::to_array<IdleFlag>({
+    {"--jinja", kLlama, "chat templates are always Jinja"},
+    {"-fa", kLlama, "attention is always fused", kSwitch},
+    {"--flash-attn", kLlama, "attention is always fused", kSwitch},
+    {"-cb", kLlama, kAlways},
+    {"--cont-batching", kLlama, kAlways},
+    {"--cache-prompt", kLlama, "on unless --no-enable-prefix-caching is given"},
+    {"--metrics", kLlama, kAlways},
+    {"--embedding", kLlama, "/v1/embeddings is always there"},
+    {"--embeddings", kLlama, "/v1/embeddings is always there"},
+    {"--no-context-shift", kLlama, "a context is never shifted"},
+    {"--no-mmap", kLlama, "a model's file is always mapped"},
+    {"--mmap", kLlama, kAlways},
+    {"--numa", kLlama, "threads are not bound to nodes", "distribute|isolate|numactl"},
+    {"--no-warmup", kLlama, "there is no empty run"},
+    {"--warmup", kLlama, "there is no empty run"},
+    {"--webui", kLlama, "the page is always at /"},
+    {"--enforce-eager", kVllm, "there is nothing to compile or capture ahead"},
+    {"--max-seq-len-to-capture", kVllm, "there is nothing to capture ahead", "N"},
+    {"--enable-chunked-prefill", kVllm, kAlways},
+    {"--enable-prompt-tokens-details", kVllm, kAlways},
+    {"--enable-log-requests", kVllm, "there is a line per request unless --log-format is none"},
+    {"--disable-log-stats", kVllm, "there are no lines of statistics; /metrics has them"},
+    {"--trust-remote-code", kVllm, "no code of a model is ever run"},
+    {"--log-requests", kSglang, "there is a line per request unless --log-format is none"},
+    {"--enable-priority-scheduling", kSglang, kAlways},
+    {"--enable-cache-report", kSglang, kAlways},
+    {"--enable-metrics", kSglang, kAlways},
+    {"--enable-deterministic-inference", kSglang, kAlways},
+});
+
+// Returns the name of a flag as tables write it.
+std::string plain_name(std::string_view word) {
   std::string flag(word.substr(0, word.find('=')));
   std::replace(flag.begin(), flag.end(), '_', '-');
-  const auto found = std::find_if(kFlags.begin(), kFlags.end(),
-                                  [&](const ForeignFlag& row) { return row.flag == flag; });
-  return found == kFlags.end() ? nullptr : &*found;
+  return flag;
+}
+
+const IdleFlag* find_idle(std::string_view word) {
+  const std::string name = plain_name(word);
+  const auto found = std::find_if(kIdleFlags.begin(), kIdleFlags.end(),
+                                  [&](const IdleFlag& row) { return row.flag == name; });
+  return found == kIdleFlags.end() ? nullptr : &*found;
+}
+
+bool has(std::span<const std::string> known, std::string_view flag) {
+  return std::find(known.begin(), known.end(), flag) != known.end();
+}
+
+// Is `value` one of "on|off"?
+bool is_among(std::string_view values, std::string_view value) {
+  if (values == "N") return true;
+  while (!values.empty()) {
+    const std::size_t end = std::min(values.find('|'), values.size());
+    if (values.substr(0, end) == value) return true;
+    values.remove_prefix(std::min(end + 1, values.size()));
+  }
+  return false;
 }
 
 }  // namespace
 
 std::optional<std::string> foreign_flag_hint(std::string_view word,
                                              std::span<const std::string> known) {
-  const ForeignFlag* const found = find_row(word);
-  if (found == nullptr) return std::nullopt;
   const std::string_view shown = word.substr(0, word.find('='));
-  if (!found->here.starts_with("--")) {
-    return fmt::format("{}'s {}: {}", found->program, shown, found->here);
+  const std::string name = plain_name(word);
+  for (const ForeignFlag& row : kFlags) {
+    if (row.flag != name) continue;
+    if (!row.here.starts_with("--")) {
+      return fmt::format("{}'s {}: {}", row.program, shown, row.here);
+    }
+    if (has(known, row.here)) {
+      return fmt::format("{}'s {} is {}{}{}", row.program, shown, row.here,
+                         row.more.starts_with(' ') ? row.more : " here",
+                         row.more.starts_with(' ') ? " here" : row.more);
+    }
   }
-  if (std::find(known.begin(), known.end(), found->here) == known.end()) return std::nullopt;
-  return fmt::format("{}'s {} is {} here", found->program, shown, found->here);
+  const IdleFlag* const idle = find_idle(word);
+  if (idle == nullptr) return std::nullopt;
+  return fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why);
 }
 
-bool is_foreign_flag(std::string_view word) { return find_row(word) != nullptr; }
+std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view next,
+                                        std::span<const std::string> known) {
+  const IdleFlag* const idle = find_idle(word);
+  if (idle == nullptr || has(known, plain_name(word))) return std::nullopt;
+  const std::string_view shown = word.substr(0, word.find('='));
+  const bool has_value =
+      shown.size() == word.size() && !next.empty() && is_among(idle->values, next);
+  return TakenFlag{fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why),
+                   has_value ? std::size_t{2} : std::size_t{1}};
+}
+
+bool is_foreign_flag(std::string_view word) {
+  const std::string name = plain_name(word);
+  return find_idle(word) != nullptr ||
+         std::any_of(kFlags.begin(), kFlags.end(),
+                     [&](const ForeignFlag& row) { return row.flag == name; });
+}
 
 }  // namespace pagoda::cli

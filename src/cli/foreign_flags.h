@@ -1,6 +1,7 @@
 // Flags of other inference servers, for users who type the one they know.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,18 @@ namespace pagoda::cli {
 // words, and where `known`, the flags of the command, does not have ours.
 std::optional<std::string> foreign_flag_hint(std::string_view word,
                                              std::span<const std::string> known);
+
+// A flag of theirs that is taken and changes nothing.
+struct TakenFlag {
+  std::string note;   // "llama.cpp's --jinja does nothing here: …"
+  std::size_t words;  // 2 where the next word is its value
+};
+
+// Takes a flag that asks for what is always so here ("-fa on"), or for what has no meaning here.
+// `next` is the word behind it, or empty. Returns nothing for other words, and for a flag that
+// `known`, the flags of the command, has.
+std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view next,
+                                        std::span<const std::string> known);
 
 // Is the word a flag of one of them, whatever the command? A value behind '=' is no part of it.
 bool is_foreign_flag(std::string_view word);

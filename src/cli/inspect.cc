@@ -356,7 +356,7 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
   };
   const CommandSpec command = app.add_subcommand(
       "inspect",
-      "a model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
+      "A model file: metadata, tensors, architecture, KV bytes per token; a running server; or a "
       "disk store");
   command.footer(kInspectExamples);
   const auto options = std::make_shared<Options>();

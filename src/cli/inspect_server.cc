@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/system/system_error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -52,31 +53,62 @@ std::string rate_of(const Json& point) {
   return rate.is_null() ? "unknown" : fmt::format("{:.1f} %", 100 * rate.get<double>());
 }
 
-std::string curve_text(const Json& curve) {
-  if (!curve.at("enabled").get<bool>()) return "";
-  std::string text = fmt::format(
-      "\n"
-      "hit rates  of {} looked up, estimated from a sample of {:.1f} % of all blocks\n",
-      blocks_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>());
-  text += fmt::format("\n  {:>14}{:>12}{:>10}\n", "blocks", "memory", "lru");
+// Sizes of the cache, a row each. Of neighbours with one rate the first is shown, and the size that
+// runs.
+std::string size_rows(const Json& curve) {
+  std::string text = fmt::format("\n  {:>14}{:>12}{:>10}\n", "blocks", "memory", "lru");
+  std::string above;
+  bool folds = false;
   for (const Json& point : curve.at("lru")) {
     const bool is_now = point.at("blocks") == curve.at("blocks");
-    text += fmt::format("  {:>14}{:>12}{:>10}{}\n", count_of(point, "blocks"),
-                        format_byte_size(point.at("bytes").get<double>()), rate_of(point),
-                        is_now ? "  now" : "");
+    const std::string rate = rate_of(point);
+    if (rate == above && !is_now) {
+      folds = true;
+      continue;
+    }
+    above = rate;
+    text +=
+        fmt::format("  {:>14}{:>12}{:>10}{}\n", count_of(point, "blocks"),
+                    format_byte_size(point.at("bytes").get<double>()), rate, is_now ? "  now" : "");
   }
-  text += fmt::format("\n  {:<16}{:>10}{:>10}{:>10}\n", "policy", "half", "now", "twice");
-  for (const Json& row : curve.at("policies")) {
+  if (folds) text += "  sizes that are left out have the rate of the row above them\n";
+  return text;
+}
+
+// Policies, a row each; one row for all where no figure differs.
+std::string policy_rows(const Json& curve) {
+  const auto rates_of = [](const Json& row) {
     const Json& points = row.at("points");
+    return fmt::format("{:>10}{:>10}{:>10}", rate_of(points.at(0)), rate_of(points.at(1)),
+                       rate_of(points.at(2)));
+  };
+  const Json& rows = curve.at("policies");
+  std::string text =
+      fmt::format("\n  {:<16}{:>10}{:>10}{:>10}\n", "policy", "half", "now", "twice");
+  const bool are_alike =
+      rows.size() > 1 && std::all_of(rows.begin(), rows.end(), [&](const Json& row) {
+        return rates_of(row) == rates_of(rows.front());
+      });
+  if (are_alike) return text + fmt::format("  {:<16}{}\n", "each of them", rates_of(rows.front()));
+  for (const Json& row : rows) {
     const bool runs = row.at("policy") == curve.at("policy");
-    text += fmt::format("  {:<16}{:>10}{:>10}{:>10}{}\n",
-                        row.at("policy").get_ref<const std::string&>(), rate_of(points.at(0)),
-                        rate_of(points.at(1)), rate_of(points.at(2)), runs ? "  runs" : "");
+    text += fmt::format("  {:<16}{}{}\n", row.at("policy").get_ref<const std::string&>(),
+                        rates_of(row), runs ? "  runs" : "");
   }
   return text;
 }
 
 }  // namespace
+
+std::string curve_text(const Json& curve) {
+  if (!curve.at("enabled").get<bool>() || curve.at("blocks_asked") == 0) return "";
+  return fmt::format(
+             "\n"
+             "hit rates  in memory, of {} looked up, estimated from a sample of {:.1f} % of all "
+             "blocks\n",
+             blocks_of(curve, "blocks_asked"), 100 * curve.at("sampling_rate").get<double>()) +
+         size_rows(curve) + policy_rows(curve);
+}
 
 Status inspect_server(const std::string& url, const net::ServerAccess& access, bool json) {
   ASSIGN_OR_RETURN(const net::Url parsed, net::parse_url(url, "URL"));

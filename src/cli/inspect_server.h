@@ -2,6 +2,7 @@
 // cache would have given.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/result.h"
@@ -12,5 +13,9 @@ namespace pagoda::cli {
 // Asks the server at `url` and prints what it says: for people, or one JSON value. The key, where
 // it needs one, is an admin's.
 Status inspect_server(const std::string& url, const net::ServerAccess& access, bool json);
+
+// The reply of GET /cache/curve as tables, in which no figure stands twice; empty where nothing was
+// looked up.
+std::string curve_text(const nlohmann::ordered_json& curve);
 
 }  // namespace pagoda::cli

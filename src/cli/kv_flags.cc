@@ -2,34 +2,187 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
+#include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "app/kv_dtype.h"
+#include "eval/quality_gate.h"
 
 namespace pagoda::cli {
 
-using kv::memory::Element;
+namespace {
 
-void add_kv_element_option(const CommandSpec& command, std::optional<Element>& element) {
-  static const std::map<std::string, std::optional<Element>> kNames = {
-      {"auto", std::nullopt},  {"fp32", Element::kF32},     {"f32", Element::kF32},
-      {"fp16", Element::kF16}, {"f16", Element::kF16},      {"bf16", Element::kBF16},
-      {"fp8", Element::kE4M3}, {"fp8_e4m3", Element::kE4M3}};
-  const auto choose = [&element](const std::vector<std::string>& names) -> std::string {
-    element = kNames.at(names.front());
+constexpr char kPolicyMark = '@';  // between a format and a policy
+
+// "auto" leaves what is there; why a name is refused, or nothing.
+std::string choose_element(const std::string& name, std::optional<kv::memory::Element>& element) {
+  if (name != "auto") element = app::find_kv_element(name);
+  return {};
+}
+
+// "bf16/int8"
+bool is_pair(const std::string& name) {
+  return name.find('/') != std::string::npos && app::parse_kv_dtype(name).ok();
+}
+
+std::string choose_layers(const std::vector<std::string>& words, model::KvCacheDtype& dtype) {
+  for (const std::string& word : words) {
+    std::uint32_t layer = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), layer);
+    if (word == "sliding_window") {
+      dtype.skip_windows = true;
+    } else if (error == std::errc() && end == word.data() + word.size()) {
+      dtype.skip_layers.push_back(layer);
+    } else {
+      return word + " is neither a layer's number nor sliding_window";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_kv_cache_dtype_options(const CommandSpec& command, model::KvCacheDtype& dtype) {
+  const auto choose_both = [&dtype](const std::string& name) -> std::string {
+    const auto elements = app::parse_kv_dtype(name);
+    if (!elements.ok()) return elements.error().message;
+    if (!elements.value()) return {};
+    if (!dtype.keys) dtype.keys = elements.value()->keys;
+    if (!dtype.values) dtype.values = elements.value()->values;
+    return {};
+  };
+  std::vector<std::string> names = app::kv_element_names();
+  names.insert(names.begin(), "auto");
+  command
+      .add_parsed(
+          "--cache-type-k",
+          [&dtype](const std::string& name) { return choose_element(name, dtype.keys); },
+          "what cached keys are kept as; also -ctk (default as --kv-cache-dtype)")
+      .among(names);
+  command
+      .add_parsed(
+          "--cache-type-v",
+          [&dtype](const std::string& name) { return choose_element(name, dtype.values); },
+          "what cached values are kept as; also -ctv (default as --kv-cache-dtype)")
+      .among(names);
+  names.insert(names.begin() + 1, "k8v4");
+  command
+      .add_parsed("--kv-cache-dtype", choose_both,
+                  "what cached keys and values are kept as, or K/V such as bf16/int8; k8v4 "
+                  "is int8/int4; below 16 bits quality is paid for memory (default for this CPU: "
+                  "bf16, or fp16 where it multiplies in fp32; on a GPU bf16)")
+      .among(names, "K/V", is_pair);
+  add_skip_layers_option(command, dtype);
+}
+
+void add_skip_layers_option(const CommandSpec& command, model::KvCacheDtype& dtype) {
+  command
+      .add_parsed_list(
+          "--kv-cache-dtype-skip-layers",
+          [&dtype](const std::vector<std::string>& words) { return choose_layers(words, dtype); },
+          "layers that keep the default all the same: numbers from 0, or "
+          "sliding_window for all that have one")
+      .delimiter(',')
+      .one_value_each()
+      .type_name("LAYERS");
+}
+
+std::string with_kv_policy(std::string dtype, const kv::KvPolicy& policy) {
+  if (policy.is_full()) return dtype;
+  return dtype.insert(std::min(dtype.find(' '), dtype.size()), kPolicyMark + policy.name());
+}
+
+Result<eval::EvalConfiguration> kv_configuration(const std::string& name) {
+  const std::size_t mark = std::min(name.find(kPolicyMark), name.size());
+  kv::KvPolicy policy;
+  if (mark < name.size()) {
+    ASSIGN_OR_RETURN(policy, kv::KvPolicy::parse(std::string_view(name).substr(mark + 1)));
+  }
+  ASSIGN_OR_RETURN(const std::optional<kv::memory::Elements> elements,
+                   app::parse_kv_dtype(name.substr(0, mark)));
+  if (!elements) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "auto is the default of a device: name what it keeps"};
+  }
+  return eval::EvalConfiguration{
+      .name = with_kv_policy(app::kv_dtype_name(*elements), policy),
+      .apply = [dtype = model::KvCacheDtype(*elements), policy](engine::BackendOptions& options) {
+        options.kv_cache_dtype = dtype;
+        options.kv_policy = policy;
+      }};
+}
+
+eval::EvalConfiguration without_layers(const eval::EvalConfiguration& configuration,
+                                       const model::KvCacheDtype& skipped) {
+  model::KvCacheDtype choice = kv::memory::Element::kBF16;  // any: the layers alone are named
+  choice.skip_layers = skipped.skip_layers;
+  choice.skip_windows = skipped.skip_windows;
+  return {.name = app::with_skipped_layers(configuration.name, app::kv_skipped_layers(choice)),
+          .apply = [apply = configuration.apply, choice](engine::BackendOptions& options) {
+            apply(options);
+            options.kv_cache_dtype.skip_layers = choice.skip_layers;
+            options.kv_cache_dtype.skip_windows = choice.skip_windows;
+          }};
+}
+
+void add_kv_configurations_option(const CommandSpec& command,
+                                  std::vector<eval::EvalConfiguration>& configurations) {
+  const auto choose = [&configurations](const std::vector<std::string>& names) -> std::string {
+    configurations.clear();
     for (const std::string& name : names) {
-      if (kNames.at(name) == element) continue;
-      return names.front() + " and " + name + ": keys and values have one type";
+      Result<eval::EvalConfiguration> made = kv_configuration(name);
+      if (!made.ok()) return made.error().message;
+      configurations.push_back(std::move(made).value());
     }
     return {};
   };
   command
-      .add_parsed_list("--kv-cache-dtype", choose,
-                       "element type of cached keys and values; also -ctk and -ctv (default for "
-                       "this CPU: bf16, or "
-                       "fp16 where it multiplies in fp32; on a GPU bf16; fp8 on a GPU alone)")
-      .among({"auto", "fp32", "f32", "fp16", "f16", "bf16", "fp8", "fp8_e4m3"})
-      .one_value_each();
+      .add_parsed_list("--kv", choose,
+                       fmt::format("KV formats, as --kv-cache-dtype names them, also with a KV "
+                                   "policy: int8@streaming:4+1024; several with commas (default "
+                                   "{}, or none with --policy)",
+                                   kEvaluatedByDefault))
+      .delimiter(',')
+      .one_value_each()
+      .type_name("LIST");
+}
+
+void add_policy_configurations_option(const CommandSpec& command,
+                                      std::vector<eval::EvalConfiguration>& policies) {
+  const auto choose = [&policies](const std::vector<std::string>& names) -> std::string {
+    for (const std::string& name : names) {
+      Result<eval::EvalConfiguration> made =
+          kv_configuration(std::string(eval::kBaselineName) + kPolicyMark + name);
+      if (!made.ok()) return made.error().message;
+      policies.push_back(std::move(made).value());
+    }
+    return {};
+  };
+  command
+      .add_parsed_list("--policy", choose,
+                       "KV policies, as --kv-policy names them; several with commas")
+      .delimiter(',')
+      .one_value_each()
+      .type_name("LIST");
+}
+
+void add_kv_policy_option(const CommandSpec& command, kv::KvPolicy& policy) {
+  const auto choose = [&policy](const std::string& text) -> std::string {
+    const Result<kv::KvPolicy> parsed = kv::KvPolicy::parse(text);
+    if (!parsed.ok()) return parsed.error().message;
+    policy = parsed.value();
+    return {};
+  };
+  command
+      .add_parsed(
+          "--kv-policy", choose,
+          "which tokens' KV a sequence keeps where its request does not say: full, window:W "
+          "(the last W tokens) or streaming:S+W (the first S tokens, attention sinks, and the "
+          "last W), as in streaming:4+1024: then outputs may pass the context (default full)")
+      .type_name("POLICY");
 }
 
 void add_kv_eviction_option(const CommandSpec& command, const kv::EvictionPolicy*& policy) {

@@ -86,4 +86,19 @@ void add_trust_option(const CommandSpec& command, bool& trusts) {
                    "taken for vLLM's sake, does nothing: no code of a model is ever run");
 }
 
+void add_token_choice_options(const CommandSpec& command, app::SamplingFields& fields) {
+  command.add_option("--top-k", fields.top_k,
+                     "sample from the K likeliest tokens (default: the model's, else 0: all)");
+  command
+      .add_option("--min-p", fields.min_p,
+                  "drop tokens less likely than this share of the best (default: the model's, else "
+                  "0)")
+      .range(0.0, 1.0);
+  command
+      .add_option("--repeat-penalty,--repetition-penalty", fields.repetition_penalty,
+                  "above 1 makes tokens that are there already less likely (default: the model's, "
+                  "else 1)")
+      .range(1e-6, 100.0);
+}
+
 }  // namespace pagoda::cli

@@ -29,6 +29,9 @@ void add_quantization_options(const CommandSpec& command, app::QuantizationOptio
 // vLLM's --generation-config and --override-generation-config.
 void add_generation_options(const CommandSpec& command, app::GenerationConfig& generation);
 
+// --top-k, --min-p, --repeat-penalty: which tokens may be drawn. What is not given is the model's.
+void add_token_choice_options(const CommandSpec& command, app::SamplingFields& fields);
+
 // vLLM's --trust-remote-code, which has nothing to do here.
 void add_trust_option(const CommandSpec& command, bool& trusts);
 

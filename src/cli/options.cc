@@ -11,8 +11,8 @@ namespace pagoda::cli {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLetterFlags = {{
-    {"-ctk", "--kv-cache-dtype"},
-    {"-ctv", "--kv-cache-dtype"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
     {"-np", "--max-num-seqs"},
 }};
 
@@ -44,6 +44,21 @@ std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
     }
   }
   return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+    std::string quoted = word;
+    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
+      quoted.replace(at, 1, "'\\''");
+    }
+    if (!line.empty()) line += ' ';
+    line += plain ? word : "'" + quoted + "'";
+  }
+  return line;
 }
 
 }  // namespace pagoda::cli

@@ -22,6 +22,9 @@ std::vector<std::string> with_long_flags(int argc, const char* const* argv);
 // "1 token", "2 tokens".
 std::string counted(std::uint64_t count, const std::string& noun);
 
+// Words as one line that could be pasted into a shell.
+std::string shell_line(const std::vector<std::string>& words);
+
 // The warning about a context that is longer than the model's.
 std::string beyond_training(std::uint64_t context, std::uint64_t trained);
 

@@ -16,10 +16,10 @@
 #include "cli/options.h"
 #include "kv/evict/policy.h"
 #include "replay/capacity.h"
-#include "replay/plot.h"
 #include "replay/replay_trace.h"
 #include "replay/report.h"
 #include "replay/trace.h"
+#include "terminal/plot.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
@@ -127,13 +127,13 @@ Result<std::vector<replay::Trace>> read_traces(const std::vector<std::string>& p
 
 Status write_plot(const std::string& path, const std::vector<replay::TraceReport>& reports,
                   const replay::ReplayQuestion& question) {
-  std::vector<replay::PlotPanel> panels;
+  std::vector<terminal::PlotPanel> panels;
   panels.reserve(reports.size());
   for (const replay::TraceReport& report : reports) {
     panels.push_back(replay::plot_panel(report, question.capacities));
   }
   std::ofstream stream(path, std::ios::binary);
-  stream << replay::hit_rate_svg(panels);
+  stream << terminal::plot_svg(panels);
   stream.close();
   if (!stream) return Error{ErrorCode::kIo, fmt::format("--plot: cannot write '{}'", path)};
   return ok_status();
@@ -172,7 +172,7 @@ Status replay(const ReplayFlags& flags) {
 
 void add_replay_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand(
-      "replay", "hit rates of a recorded stream of requests, by eviction policy and cache size");
+      "replay", "Hit rates of a recorded stream of requests, by eviction policy and cache size");
   command.footer(kReplayExamples);
   const auto flags = std::make_shared<ReplayFlags>();
   command.add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)").required();

@@ -19,7 +19,9 @@
 #include "cli/kv_flags.h"
 #include "cli/model_flags.h"
 #include "cli/options.h"
+#include "cli/prompt_text.h"
 #include "engine/single_sequence.h"
+#include "gguf/printable.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
 #include "terminal/interrupt.h"
@@ -29,9 +31,12 @@
 namespace pagoda::cli {
 namespace {
 
+constexpr std::size_t kWordBytesMax = 60;
+
 struct RunOptions {
   std::string model = app::default_model_path();
   std::string prompt;
+  std::string file;  // with the prompt
   std::uint32_t tokens_max = 256;
   std::string revision;
   std::string tokenizer;
@@ -46,8 +51,8 @@ struct RunOptions {
   bool special = false;
   bool ignore_eos = false;
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  std::uint64_t max_model_len = 0;                // 0: the model's own
-  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
+  std::uint64_t max_model_len = 0;  // 0: the model's own
+  model::KvCacheDtype kv_cache_dtype;
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
   app::DeviceOptions device;
@@ -58,6 +63,7 @@ constexpr const char* kRunExamples =
     "  pagoda run -p 'The tallest pagoda in Japan'\n"
     "  pagoda run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 7\n"
     "  pagoda run -p 'Once upon a time' -n 64 --no-kv-cache    (the same text, much slower)\n"
+    "  pagoda run -f story.txt; git diff | pagoda run -p -\n"
     "Text goes to stdout; the closing line with the figures goes to stderr.";
 
 std::uint64_t context_of(const RunOptions& options, const model::Config& config) {
@@ -87,7 +93,7 @@ engine::BackendOptions backend_options(const RunOptions& options, const app::Loa
                                        std::uint64_t context) {
   engine::BackendOptions made;
   made.threads = options.threads;
-  made.kv_element = options.kv_element;
+  made.kv_cache_dtype = options.kv_cache_dtype;
   made.block_tokens = options.block_size;
   made.context_tokens = context;
   made.scheduler.sequences_max = 1;
@@ -113,11 +119,11 @@ Result<engine::SingleOutput> answer(const RunOptions& options, const app::Loaded
                    app::create_gpu_backend(device, model.config(), model.weights(), kernels,
                                            backend_options(options, model, request.context_max)));
   if (backend) return app::generate_on(*backend, request, clock);
-  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
+  RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
   ThreadPool pool(options.threads);
   model::Decoder decoder(model.config(), model.weights(), kernels, pool,
                          {.rows_max = options.batched_tokens_max,
-                          .kv_element = options.kv_element,
+                          .kv_cache_dtype = options.kv_cache_dtype,
                           .block_tokens = options.block_size,
                           .on_pack = model.pack_progress()});
   return engine::generate_single(decoder, request, clock);
@@ -154,7 +160,12 @@ Result<engine::SamplingParams> sampling_of(const RunOptions& options,
   return made;
 }
 
-Result<int> run(RunOptions options) {
+Result<int> run(RunOptions options, bool is_in_file) {
+  if (is_in_file) {
+    ASSIGN_OR_RETURN(options.prompt, prompt_of_file(options.file));
+  } else {
+    options.prompt = prompt_text(options.prompt);
+  }
   ASSIGN_OR_RETURN(options.model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
@@ -203,20 +214,42 @@ void add_sampling_options(const CommandSpec& command, RunOptions& options) {
                   "0 takes the likeliest token; higher is more varied (default: as the model's "
                   "file recommends, else 0)")
       .range(0.0, 100.0);
-  command.add_option("--top-k", options.given.top_k,
-                     "sample from the K likeliest tokens (default: the file's, else 0: all)");
+  add_token_choice_options(command, options.given);
   command
       .add_option("--top-p", options.given.top_p,
                   "sample from the likeliest tokens that make up this probability (default: the "
                   "file's, else 1)")
       .range(1e-6, 1.0);
-  command
-      .add_option("--min-p", options.given.min_p,
-                  "drop tokens less likely than this share of the best (default: the file's, else "
-                  "0)")
-      .range(0.0, 1.0);
   command.add_option("--seed", options.seed,
                      "sampling seed (default: a fresh one, printed at the end)");
+}
+
+// The flags by which a prompt is given, or is forgotten.
+struct PromptFlags {
+  Flag model;
+  Flag text;
+  Flag file;
+
+  // A flag that was typed stands above a variable.
+  bool is_in_file() const {
+    if (text.count() == 0) return true;
+    return file.count() > 0 && text.is_from_environment() && !file.is_from_environment();
+  }
+};
+
+// Ends the command where there is no prompt, or two. "run 'Once upon a time'" has one, but where a
+// model stands.
+void check_prompt(const PromptFlags& flags, const RunOptions& options) {
+  const bool is_typed_twice = flags.text.count() > 0 && flags.file.count() > 0 &&
+                              !flags.text.is_from_environment() &&
+                              !flags.file.is_from_environment();
+  if (is_typed_twice) throw_usage("--prompt and --file are both given");
+  if (flags.text.count() > 0 || flags.file.count() > 0) return;
+  const bool is_model = flags.model.count() == 0 || flags.model.is_from_environment() ||
+                        app::open_model_file(options.model).ok();
+  if (is_model) throw_required("--prompt");
+  throw_usage(fmt::format("--prompt is required, and {0} is no model: was -p '{0}' meant?",
+                          gguf::printable(options.model, kWordBytesMax)));
 }
 
 }  // namespace
@@ -231,7 +264,14 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   add_quantization_options(command, options->quantization);
   add_generation_options(command, options->generation);
   add_trust_option(command, options->trusts_remote_code);
-  command.add_option("-p,--prompt", options->prompt, "text to continue").required();
+  const PromptFlags prompt = {
+      .model = command.flag("--model"),
+      .text = command.add_option("-p,--prompt", options->prompt,
+                                 "text to continue; \"-\" reads it from stdin"),
+      .file = command
+                  .add_option("-f,--file", options->file,
+                              "file with the text to continue; \"-\" is stdin")
+                  .type_name("FILE")};
   command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
       .range(1u, 1u << 30);
   add_sampling_options(command, *options);
@@ -247,7 +287,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
                   "context in tokens, prompt and output (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   add_device_options(command, options->device);
-  add_kv_element_option(command, options->kv_element);
+  add_kv_cache_dtype_options(command, options->kv_cache_dtype);
   command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
   command
@@ -255,8 +295,9 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
                   "prompt tokens computed at a time (default 512)")
       .range(1u, 1u << 16);
   command.footer(kRunExamples);
-  command.callback([options, &exit_status] {
-    const Result<int> outcome = run(*options);
+  command.callback([options, prompt, &exit_status] {
+    check_prompt(prompt, *options);
+    const Result<int> outcome = run(*options, prompt.is_in_file());
     if (!outcome.ok()) print_error(outcome.error().message);
     exit_status = outcome.ok() ? outcome.value() : 1;
   });

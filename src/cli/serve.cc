@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#include "app/kv_element.h"
+#include "app/kv_dtype.h"
 #include "app/mask_tokens.h"
 #include "app/model_name.h"
 #include "app/served_events.h"
@@ -22,9 +22,10 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "chat/served_form.h"
+#include "cli/cache_line.h"
 #include "cli/commands.h"
-#include "cli/curve_line.h"
 #include "cli/field_flags.h"
+#include "cli/kv_quality.h"
 #include "cli/options.h"
 #include "cli/serve_options.h"
 #include "engine/engine.h"
@@ -160,6 +161,12 @@ void fit_to_model(const ServeOptions& options, const app::ServedSource& source,
   sizes.hash_blocks = wants_tiers(options, source);
 }
 
+// One request that names no limit does not run for minutes.
+void set_output_default(const ServeOptions& options, engine::RequestLimits& limits) {
+  const std::uint64_t quarter = std::max<std::uint64_t>(limits.context_tokens / 4, 1);
+  limits.output_tokens_default = options.max_output_tokens.value_or(quarter);
+}
+
 server::Json sampling_facts(const app::SamplingDefaults& defaults) {
   server::Json facts = server::Json::object();
   for (const auto& [name, value] : defaults.fields.list()) facts[name] = value;
@@ -174,7 +181,8 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"threads", backend.threads()},
           {"kv_cache_bytes", backend.kv_bytes()},
           {"kv_cache_tokens", backend.kv_tokens()},
-          {"kv_cache_dtype", app::kv_element_name(backend.page_layout().element)},
+          {"kv_cache_dtype", app::kv_choice_name(options.kv_cache_dtype, backend.page_layout())},
+          {"kv_policy", options.kv_policy.name()},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"kv_eviction", options.kv_eviction->name},
@@ -227,15 +235,28 @@ void print_greeting(const server::Server& server, const server::ServedModel& mod
                     "more with --kv-cache-memory-bytes",
                     model.context_tokens(), *backend.context_asked()));
   }
-  const std::string address = server.address();
-  fmt::print("pagoda serves {} on {}\n", model.name(), address);
+  const std::string address = server.local_address();
+  fmt::print("pagoda serves {} on {}{}\n", model.name(), server.address(),
+             address == server.address() ? "" : ", which is every address of this machine");
   const std::string choice = source.context_choice();
-  fmt::print("context {} tokens{}, KV cache {} tokens ({}), {}\n", model.context_tokens(),
+  const std::string kernel_set = backend.kernel_set();
+  fmt::print("context {} tokens{}, KV cache {} tokens ({}), {}{}\n", model.context_tokens(),
              choice.empty() ? "" : fmt::format(" ({})", choice), backend.kv_tokens(),
-             format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name());
+             format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name(),
+             kernel_set.empty() ? "" : fmt::format(", kernels {}", kernel_set));
   if (sampling.fields.any()) {
     fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
                with_flags(sampling.source));
+  }
+  const std::uint64_t output = model.engine.limits().output_tokens_default;
+  if (output > 0) {
+    fmt::print("output of a request that names no limit: at most {} tokens (--max-output-tokens)\n",
+               output);
+  }
+  const kv::KvPolicy policy = model.engine.limits().kv_policy;
+  if (!policy.is_full()) {
+    fmt::print("KV policy {}: a sequence keeps {} tokens at most, and may pass the context\n",
+               policy.name(), policy.tokens_kept_max());
   }
   std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
@@ -322,7 +343,7 @@ Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
   fit_to_model(options, *source, sizes);
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   source->create_backend(options.device, sizes));
+                   create_admitted_backend(options, *source, sizes));
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));
   if (tier_set) backend->use_tiers(tier_set->options());
 
@@ -336,6 +357,7 @@ Status serve(const ServeOptions& options) {
         if (tier_set && serving != nullptr) tier_set->set_idle(is_idle(serving.load()->snapshot()));
       }};
   engine_options.core.requests_queued_max = options.requests_queued_max;
+  set_output_default(options, engine_options.core.limits);
   engine::Engine engine(engine_options, backend->cache(), backend->runner(), clock);
   if (events) events->start(engine, backend->cache());
   serving = &engine;
@@ -359,10 +381,11 @@ Status serve(const ServeOptions& options) {
   signals.start_serving();
   server->open(served);
   print_greeting(*server, served, *source, *backend, sampling, keys != nullptr, tier_set.get());
+  const KvQualityWatch quality_watch(options, *source, engine, *backend);
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);
   if (tier_set) tier_set->stop(engine);
-  fmt::print("{}", curve_line(engine.curve()));
+  fmt::print("{}", cache_line(engine.snapshot(), engine.curve()));
   if (events) events->stop();
   return ok_status();
 }

@@ -138,11 +138,25 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
-  add_kv_element_option(command, options.kv_element);
+  add_kv_cache_dtype_options(command, options.kv_cache_dtype);
+  add_kv_policy_option(command, options.kv_policy);
+  command
+      .add_parsed(
+          "--kv-quality-gate",
+          [&options](const std::string& word) -> std::string {
+            options.kv_quality_gate = word == "off"      ? eval::GateMode::kOff
+                                      : word == "refuse" ? eval::GateMode::kRefuse
+                                                         : eval::GateMode::kWarn;
+            return {};
+          },
+          "quality of a KV format below bf16: warn says what pagoda eval measured, or measures up "
+          "to a minute while nothing runs; refuse measures first and does not serve below the "
+          "bounds; off (default warn; given, it is for fp16 and fp32, too)")
+      .among({"warn", "refuse", "off"});
   command
       .add_option("--kv-cache-memory-bytes", options.kv_cache_memory_bytes,
                   "memory of the KV cache, e.g. 4GiB (default: half of the free memory)")
-      .byte_size();
+      .capacity();
   add_kv_eviction_option(command, options.kv_eviction);
   command.add_flag("--kv-curve,!--no-kv-curve", options.kv_curve,
                    "estimate the hit rates of other cache sizes and policies (default on)");
@@ -195,6 +209,11 @@ void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
       .add_option("--shared-step-tokens", options.shared_step_tokens,
                   "prompt tokens computed in a step while several tenants are active (default 32)")
       .range(1u, 1u << 16);
+  command
+      .add_option("--max-output-tokens", options.max_output_tokens,
+                  "output tokens of requests that name no limit (default: a quarter of the "
+                  "context; 0: as many as fit)")
+      .range(std::uint64_t{0}, std::uint64_t{1} << 30);
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
                   "requests that wait; more get 429 (default 10000)")
@@ -291,7 +310,8 @@ Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
   made.block_tokens = options.block_size;
   made.context_tokens = options.max_model_len;
   made.prefix_caching = options.prefix_caching;
-  made.kv_element = options.kv_element;
+  made.kv_cache_dtype = options.kv_cache_dtype;
+  made.kv_policy = options.kv_policy;
   made.kv_eviction = options.kv_eviction;
   made.live_curve = options.kv_curve;
   made.retain_share = retain_share(options);

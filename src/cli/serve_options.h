@@ -16,6 +16,7 @@
 #include "chat/derive.h"
 #include "cli/flags.h"
 #include "engine/backends/cpu_backend.h"
+#include "eval/quality_gate.h"
 #include "hf/overrides.h"
 #include "kv/evict/policy.h"
 #include "server/server_options.h"
@@ -61,8 +62,11 @@ struct ServeOptions {
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
+  std::optional<std::uint64_t> max_output_tokens;  // unset: a quarter of the context; 0: no limit
   std::uint32_t block_size = 16;
-  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
+  model::KvCacheDtype kv_cache_dtype;
+  kv::KvPolicy kv_policy;
+  std::optional<eval::GateMode> kv_quality_gate;  // unset: kWarn, of formats below bf16 alone
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();

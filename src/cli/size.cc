@@ -59,9 +59,10 @@ class Flags {
     flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
   }
   void add_model(const CommandSpec& command) {
-    constexpr const char* kHelp = "take layers, heads and windows from this GGUF file";
-    flags_.insert_or_assign(
-        "--model", command.add_option("-m,--model", texts_["--model"], kHelp).type_name("FILE"));
+    constexpr const char* kHelp =
+        "take layers, heads and windows from this model: a GGUF file, a folder or a name";
+    flags_.insert_or_assign("--model",
+                            command.add_option("-m,--model,MODEL", texts_["--model"], kHelp));
   }
   void add_switch(const CommandSpec& command, const std::string& name, const std::string& help) {
     flags_.insert_or_assign(name, command.add_flag(name, help));
@@ -435,7 +436,8 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   flags->add(command, "--num-layers", "N", "layers (32)");
   flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");
   flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
-  flags->add(command, "--dtype", "TYPE", "fp32, bf16, fp16, fp8, int8, fp4 or int4 (bf16)");
+  flags->add(command, "--dtype", "TYPE",
+             "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)");
   flags->add(command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
   flags->add(command, "--num-heads", "N", "query heads, for --compare-heads (32)");
   flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");

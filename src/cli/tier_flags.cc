@@ -10,7 +10,7 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
       .add_option(
           "--kv-disk-size", flags.disk_size,
           "limit of the disk tier, e.g. 50GiB (default: 20GiB, or a tenth of the free space)")
-      .byte_size();
+      .capacity();
   command.add_option("--kv-remote", flags.remote,
                      "remote tier that servers share: redis://[[user]:password@]host[:port][/db], "
                      "rediss://…, memcached://host[:port] (default: none)");
@@ -27,7 +27,7 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
   command
       .add_option("--kv-host-size", flags.host_size,
                   "host memory tier beside the KV cache, e.g. 8GiB (default 0: none)")
-      .byte_size();
+      .capacity();
   command.add_option("--kv-store-key", flags.key_file,
                      "file of 32 bytes or 64 hexadecimal digits: encrypts pages on disk and in "
                      "remote stores (AES-256-GCM)");

@@ -177,7 +177,15 @@ Result<std::string> show_chat(const text::Tokenizer& tokenizer, const gguf::Meta
 }
 
 Result<std::string> answer(const TokenizeOptions& options) {
-  ASSIGN_OR_RETURN(const gguf::File file, app::open_model_file(options.model));
+  Result<gguf::File> opened = app::open_model_file(options.model);
+  if (!opened.ok()) {
+    const bool is_alone = options.text_option.count() == 0 && options.file_option.count() == 0;
+    return Error{
+        opened.error().code,
+        opened.error().message +
+            (is_alone ? "; a text stands behind its model: pagoda tokenize MODEL TEXT" : "")};
+  }
+  const gguf::File file = std::move(opened).value();
   ASSIGN_OR_RETURN(const std::unique_ptr<text::Tokenizer> tokenizer,
                    text::Tokenizer::load(file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) print_warning(warning);
@@ -192,7 +200,7 @@ Result<std::string> answer(const TokenizeOptions& options) {
 
 void add_tokenize_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command =
-      app.add_subcommand("tokenize", "text to token ids and back, with a model's vocabulary");
+      app.add_subcommand("tokenize", "Text to token ids and back, with a model's vocabulary");
   command.footer(kTokenizeExamples);
   const auto options = std::make_shared<TokenizeOptions>();
   add_model_option(command, options->model);

@@ -28,7 +28,8 @@ void add_verify_command(const CommandSpec& app, int& exit_status) {
   const auto options = std::make_shared<verify::VerifyOptions>();
   add_model_option(command, options->model);
   add_device_options(command, options->device);
-  add_kv_element_option(command, options->kv_element);
+  add_kv_cache_dtype_options(command, options->kv_cache_dtype);
+  add_kv_policy_option(command, options->kv_policy);
   command
       .add_option("-t,--threads", options->threads,
                   "threads of the ways whose threads do not vary (default: usable cores)")

@@ -74,6 +74,9 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   first.tokens = std::move(request.prompt);
   first.sequence_count = request.sampling.n;
   first.compute_whole_prompt = computes_whole_prompt(request);
+  // Nothing predicts the first token of a prompt.
+  first.scores_launched = std::max<std::uint64_t>(request.prompt_logprobs_start, 1) - 1;
+  first.scores_taken = first.scores_launched;
   first.block_hashes = std::move(request.block_hashes);
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
@@ -128,7 +131,8 @@ void Core::refuse(const Request& request, ReplySink& sink, FinishReason reason,
 
 kv::CacheScope Core::scope_of(const Request& request) {
   kv::CacheScope scope = std::move(cache_.scope(options_.space, request.cache_salt, {},
-                                                kv::OwnerId(request.tenant.value())))
+                                                kv::OwnerId(request.tenant.value()),
+                                                policy_of(request, options_.limits)))
                              .value();
   scope.public_tokens = request.public_tokens;
   scope.priority = request.priority;
@@ -146,7 +150,7 @@ void Core::explain(const Request& request, ReplySink& sink) {
       scheduler_.explain(scope, request.prompt, cache_.match(scope, request.prompt),
                          request.sampling.prompt_logprobs.has_value());
   if (tiers_ && !request.sampling.prompt_logprobs) {
-    tiers_->explain(request.prompt, request.block_hashes, *record.explanation);
+    tiers_->explain(scope, request.prompt, request.block_hashes, *record.explanation);
   }
   record.prompt_tokens_cached = record.explanation->tokens_matched;
   record.arrived_ns = record.finished_ns = clock_.now_ns();
@@ -332,7 +336,8 @@ void Core::remember_prompt(const OpenSequence& seq) {
   session_prompts_.note({asked.tenant, asked.cache_salt, asked.session},
                         {.tokens = {prompt.begin(), prompt.end()},
                          .public_tokens = asked.public_tokens,
-                         .first_turn_tokens = asked.first_turn_tokens});
+                         .first_turn_tokens = asked.first_turn_tokens,
+                         .kv_policy = asked.kv_policy});
 }
 
 bool Core::launch() {

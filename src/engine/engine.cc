@@ -79,11 +79,12 @@ Engine::~Engine() {
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<ReplySink> sink) {
   ASSIGN_OR_RETURN(const TenantLimits tenant, limits_of(request.tenant));
   RETURN_IF_ERROR(check_request(request, options_.core.limits, tenant));
+  const kv::KvPolicy policy = policy_of(request, options_.core.limits);
   if (cache_.hashes().enabled()) {
     thread_local kv::BlockHasher hasher;
-    RETURN_IF_ERROR(kv::hash_prompt(hasher, {}, request.cache_salt, request.public_tokens,
-                                    request.prompt, cache_.options().block_tokens,
-                                    request.block_hashes));
+    RETURN_IF_ERROR(kv::hash_prompt(hasher, policy.hash_key({}), request.cache_salt,
+                                    request.public_tokens, request.prompt,
+                                    cache_.options().block_tokens, request.block_hashes));
   }
   const RequestId id(next_id_++);
   {
@@ -172,7 +173,7 @@ void Engine::remove_tenant(TenantId tenant, TenantRemovals::Done done) {
   post([this, owner, done = std::move(done)](kv::Cache&) { removals_.begin(owner, done); });
 }
 
-void Engine::leave(Message message) {
+void Engine::leave(Message&& message) {
   {
     const std::lock_guard lock(waker_->mutex);
     put(std::move(message));
@@ -180,9 +181,14 @@ void Engine::leave(Message message) {
   waker_->wake.notify_one();
 }
 
-void Engine::put(Message message) {
+void Engine::put(Message&& message) {
   inbox_.push_back(std::move(message));
   has_messages_ = true;
+}
+
+bool Engine::is_idle() const {
+  const std::lock_guard lock(waker_->mutex);
+  return idle_ && inbox_.empty();
 }
 
 bool Engine::drain(std::chrono::nanoseconds timeout) {

@@ -69,6 +69,9 @@ class Engine {
   // Empties the cache, for one tenant or for all (Core::reset).
   void reset(std::optional<TenantId> tenant);
 
+  // Returns whether nothing runs or waits, and nobody asked for anything. Any thread.
+  bool is_idle() const;
+
   // Takes no more requests; true once none is left, false after `timeout`.
   bool drain(std::chrono::nanoseconds timeout);
 
@@ -119,8 +122,8 @@ class Engine {
                                std::vector<NamedTenant>, Order>;
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
 
-  void leave(Message message);
-  void put(Message message);  // called under the waker's mutex
+  void leave(Message&& message);
+  void put(Message&& message);  // called under the waker's mutex
   void run();
   // False when these messages were the last: the engine is being dropped.
   bool take_messages();

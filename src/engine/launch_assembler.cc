@@ -20,7 +20,11 @@ inline void LaunchAssembler::add_scores(OpenSequence& seq, const sched::Schedule
   for (std::uint32_t i = 0; i < chunk.tokens; ++i) {
     const std::uint64_t next = chunk.first + i + 1;
     if (next >= seq.prompt_tokens || next <= seq.scores_launched) continue;
-    scores_.push_back({row_count_ + i, seq.tokens[next], *scored});
+    scores_.push_back({.row = row_count_ + i,
+                       .token = seq.tokens[next],
+                       .top = *scored,
+                       .position = next,
+                       .reader = seq.request->asked.prompt_logits.get()});
     seq.scores_launched = next;
   }
 }
@@ -61,7 +65,8 @@ void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
                    .rows = chunk.tokens,
                    .first_position = chunk.first,
                    .tokens = std::span(seq.tokens).subspan(chunk.first, known),
-                   .tables = std::span(tables_).subspan(first_table, groups_)});
+                   .tables = std::span(tables_).subspan(first_table, groups_),
+                   .policy = seq.scope->policy().attention()});
   if (seq.index == 0) add_scores(seq, chunk);
   add_hidden(seq, chunk);
   if (chunk.samples) add_samples(seq, chunk);

@@ -14,11 +14,11 @@ namespace {
 Error out_of_range(std::string message) { return {ErrorCode::kOutOfRange, std::move(message)}; }
 
 // Returns how many tokens prompt and output may have together.
-std::uint64_t context_limit(const RequestLimits& limits, const TenantLimits& tenant) {
-  std::uint64_t tokens = limits.context_tokens;
-  if (tenant.context_tokens > 0) tokens = std::min(tokens, tenant.context_tokens);
-  if (tenant.kv_tokens > 0) tokens = std::min(tokens, tenant.kv_tokens);
-  return tokens;
+std::uint64_t context_limit(const Request& request, const RequestLimits& limits,
+                            const TenantLimits& tenant) {
+  const std::uint64_t context = context_under(policy_of(request, limits), limits);
+  const std::uint64_t tokens = tenant_context(tenant);
+  return tokens > 0 ? std::min(context, tokens) : context;
 }
 
 Status check_lengths(const Request& request, const RequestLimits& limits,
@@ -26,7 +26,7 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
   if (request.prompt.empty()) {
     return Error{ErrorCode::kInvalidArgument, "prompt: has no tokens, expected at least 1"};
   }
-  const std::uint64_t context = context_limit(limits, tenant);
+  const std::uint64_t context = context_limit(request, limits, tenant);
   if (request.prompt.size() >= context) {
     return out_of_range(fmt::format(
         "prompt: has {} tokens, but the context holds {} including at least one generated token",
@@ -70,6 +70,33 @@ Status check_retain(const RetainParams& wish, std::uint64_t prompt_tokens) {
 
 }  // namespace
 
+kv::KvPolicy policy_of(const Request& request, const RequestLimits& limits) {
+  return request.kv_policy.value_or(limits.kv_policy);
+}
+
+Status check_policy(const kv::KvPolicy& policy, const RequestLimits& limits) {
+  if (policy.is_full()) return ok_status();
+  if (!limits.policies_refused.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("kv_policy: {}: {}", policy.name(), limits.policies_refused)};
+  }
+  if (policy.tokens_kept_max() <= limits.context_tokens) return ok_status();
+  return out_of_range(fmt::format("kv_policy: {} keeps {} tokens, but the context holds {}",
+                                  policy.name(), policy.tokens_kept_max(), limits.context_tokens));
+}
+
+std::uint64_t context_under(const kv::KvPolicy& policy, const RequestLimits& limits) {
+  const bool is_bounded = !policy.is_full() && limits.policies_refused.empty() &&
+                          policy.tokens_kept_max() <= limits.policy_tokens_max;
+  return is_bounded ? kBoundedTokensMax : limits.context_tokens;
+}
+
+std::uint64_t tenant_context(const TenantLimits& tenant) {
+  const std::uint64_t context = tenant.context_tokens;
+  if (tenant.kv_tokens == 0) return context;
+  return context == 0 ? tenant.kv_tokens : std::min(context, tenant.kv_tokens);
+}
+
 bool computes_whole_prompt(const Request& request) {
   return request.sampling.prompt_logprobs.has_value() || request.pooling == Pooling::kMean;
 }
@@ -88,6 +115,7 @@ Status check_request(const Request& request, const RequestLimits& limits,
   }
   RETURN_IF_ERROR(check_sampling(request.sampling, limits.vocabulary));
   RETURN_IF_ERROR(check_stop(request.end, limits.vocabulary));
+  RETURN_IF_ERROR(check_policy(policy_of(request, limits), limits));
   RETURN_IF_ERROR(check_lengths(request, limits, tenant));
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     if (request.prompt[i].value() >= limits.vocabulary) {
@@ -102,6 +130,12 @@ Status check_request(const Request& request, const RequestLimits& limits,
   if (request.cache_salt.size() > kv::kSaltBytesMax) {
     return out_of_range(fmt::format("cache_salt: has {} bytes, expected at most {}",
                                     request.cache_salt.size(), kv::kSaltBytesMax));
+  }
+  if (request.prompt_logprobs_start >= request.prompt.size()) {
+    return out_of_range(
+        fmt::format("prompt_logprobs_start: is {}, expected less than the prompt's "
+                    "{} tokens",
+                    request.prompt_logprobs_start, request.prompt.size()));
   }
   if (request.retain) RETURN_IF_ERROR(check_retain(*request.retain, request.prompt.size()));
   if (request.pooling != Pooling::kNone && limits.hidden_width == 0) {
@@ -130,10 +164,12 @@ Status check_request(const Request& request, const RequestLimits& limits,
 std::uint64_t context_of(const Request& request, const RequestLimits& limits,
                          const TenantLimits& tenant) {
   std::uint64_t output = limits.context_tokens;
-  if (tenant.output_tokens > 0) output = tenant.output_tokens;
-  if (tenant.output_tokens_default > 0) output = std::min(output, tenant.output_tokens_default);
+  if (limits.output_tokens_default > 0) output = limits.output_tokens_default;
+  if (tenant.output_tokens_default > 0) output = tenant.output_tokens_default;
+  output = std::max<std::uint64_t>(output, request.end.min_tokens);
+  if (tenant.output_tokens > 0) output = std::min(output, tenant.output_tokens);
   if (request.end.max_tokens) output = *request.end.max_tokens;
-  return std::min(request.prompt.size() + output, context_limit(limits, tenant));
+  return std::min(request.prompt.size() + output, context_limit(request, limits, tenant));
 }
 
 }  // namespace pagoda::engine

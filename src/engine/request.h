@@ -6,14 +6,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "engine/logits_reader.h"
 #include "engine/sampling_params.h"
 #include "engine/stop_criteria.h"
 #include "engine/tenant.h"
 #include "kv/hash/block_hash.h"
+#include "kv/kv_policy.h"
 #include "structured/matcher.h"
 
 namespace pagoda::engine {
@@ -49,7 +52,12 @@ enum class CacheAction : std::uint8_t {
 struct Request {
   std::vector<TokenId> prompt;
   SamplingParams sampling;  // prompt_logprobs computes the whole prompt
-  // Without max_tokens a sequence gets the tenant's default, or as many tokens as fit.
+  // With sampling.prompt_logprobs: tokens of the prompt before this position are not scored.
+  std::uint64_t prompt_logprobs_start = 0;
+  // With sampling.prompt_logprobs: reads the logits of every scored token; nullptr: nobody does.
+  std::shared_ptr<LogitsReader> prompt_logits;
+  // Without max_tokens a sequence gets the tenant's default, else that of RequestLimits, at least
+  // its min_tokens, and no more tokens than fit.
   StopParams end;
   // What the output must match, at its beginning; each sequence goes on with a copy. nullptr: any
   // text.
@@ -59,6 +67,8 @@ struct Request {
   std::int32_t priority = 0;        // lower runs first
   std::string cache_salt;           // empty: public
   std::uint64_t public_tokens = 0;  // tokens of a salted prompt that are shared with everyone
+  // Which tokens' KV the sequence keeps; nothing: as RequestLimits::kv_policy says.
+  std::optional<kv::KvPolicy> kv_policy = {};
   // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
   // computes them.
   std::vector<kv::BlockHash> block_hashes;
@@ -81,7 +91,26 @@ struct RequestLimits {
   std::uint64_t context_tokens = 0;  // --max-model-len
   std::uint32_t sequences_max = 1;   // --max-num-seqs
   std::uint32_t hidden_width = 0;    // of embeddings; 0: the runner gives none
+  // The output of requests that set none, where their tenant has no default; 0: what fits.
+  std::uint64_t output_tokens_default = 0;  // --max-output-tokens
+  kv::KvPolicy kv_policy = {};              // of requests that name none: --kv-policy
+  std::uint64_t policy_tokens_max = 0;      // sinks and window of sequences without an end
+  std::string_view policies_refused = {};   // why there are no KV policies here; empty: there are
 };
+
+// Under a KV policy a sequence may pass the context up to here: tokens and the tree keep some 30
+// bytes of each, whatever KV is kept.
+inline constexpr std::uint64_t kBoundedTokensMax = std::uint64_t{1} << 20;
+
+// Returns how many tokens prompt and output of a tenant's sequence may have; 0: as the model's.
+std::uint64_t tenant_context(const TenantLimits& tenant);
+
+// Returns the policy that the request runs under.
+kv::KvPolicy policy_of(const Request& request, const RequestLimits& limits);
+// The error names the policy and why requests cannot run under it.
+Status check_policy(const kv::KvPolicy& policy, const RequestLimits& limits);
+// Returns how many tokens prompt and output of a request may have together, whoever asks.
+std::uint64_t context_under(const kv::KvPolicy& policy, const RequestLimits& limits);
 
 // Does the request compute its whole prompt, whatever is cached?
 bool computes_whole_prompt(const Request& request);

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "engine/logits_reader.h"
 #include "engine/sampled_token.h"
 #include "engine/sampler.h"
 #include "kv/cache.h"
@@ -30,6 +32,7 @@ struct LaunchRows {
   // [rows], or one less when the last one is the token that the launch before sampled for `handle`.
   std::span<const TokenId> tokens;
   std::span<const kv::memory::BlockTable> tables;  // one per group
+  kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
 };
 
 // Samples a token by the logits of a row. Several samples may use one row: sequences that fork.
@@ -45,6 +48,8 @@ struct LaunchScore {
   std::uint32_t row = 0;
   TokenId token;
   std::uint32_t top = 0;
+  std::uint64_t position = 0;      // the token's
+  LogitsReader* reader = nullptr;  // is given the row, too; nullptr: nobody
 };
 
 struct Launch {
@@ -73,6 +78,8 @@ class Runner {
   virtual ~Runner() = default;
   // Returns how many launches may be running when another one is given.
   virtual std::uint32_t launches_ahead() const { return 0; }
+  // Returns why launches have no KV policies; empty: they may.
+  virtual std::string_view policies_refused() const { return {}; }
   // Returns the width of hidden states; 0: the runner gives none, and hidden_rows are empty.
   virtual std::uint32_t hidden_width() const { return 0; }
   virtual void launch(const Launch& launch) = 0;

@@ -12,11 +12,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/token_id.h"
 #include "engine/tenant.h"
+#include "kv/kv_policy.h"
 
 namespace pagoda::engine {
 
@@ -24,6 +26,7 @@ struct SessionPrompt {
   std::vector<TokenId> tokens;
   std::uint64_t public_tokens = 0;      // as in the request
   std::uint64_t first_turn_tokens = 0;  // as in the request
+  std::optional<kv::KvPolicy> kv_policy = {};
 };
 
 // A session's name: a tenant's, within a salt.

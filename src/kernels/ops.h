@@ -83,6 +83,11 @@ inline constexpr std::uint32_t kFp32SplitKeys = 512;
 inline constexpr std::uint32_t kFp32KeyTile = 32;
 inline constexpr std::uint32_t kInt8Bf16SplitKeys = 256;
 
+// Integers that stand for the weights of values that are integers: 15 bits, so that sums of a split
+// stay below 2^31.
+inline constexpr std::int32_t kValueWeightMax = 32767;
+inline constexpr float kValueWeightSmallest = 0x1p-100f;
+
 // Consecutive tokens of one sequence, each with all its query heads.
 struct AttentionRows {
   kv::memory::SequenceView view;
@@ -92,7 +97,10 @@ struct AttentionRows {
 };
 
 // out[h] = sum over visible keys j of softmax_j(scale * q[h] . k[j]) * v[j]
-// Visible: j <= position and, with a window W > 0, j > position - W.
+// Visible: j <= position and, with a window W > 0, j > position - W. With S sinks beside the window
+// positions before S + W see all keys before them; from there on the sinks themselves, keys j < S,
+// are a call of their own (`keys` = S), with queries rotated as at position S + W - 1, whose
+// partials merge behind those of the window.
 //
 // Keys are divided into splits of KernelSet::attention_split, counted from position 0, so that the
 // order never depends on where a chunk began. A split gives a partial result; partials merge left
@@ -107,6 +115,15 @@ struct AttentionRows {
 //              t = fma(score, s, -(highest * s)), where s is scale * log2(e); their sum in 16 lanes
 //              by key % 16, folded like an 8-lane reduction; values by even-odd reduction over the
 //              keys in blocks of 16 from position 0. The maximum is highest * scale.
+//              Keys that are integers (kv/memory/codec.h): the query is n * q.scale like
+//              activations (KernelSet::pack_activations), S the sum of n * code over the
+//              dimensions that share a scale, exact. From 0, sum = fma(S as the nearest float,
+//              scale, sum) for one group of dimensions after the other; score = sum * q.scale.
+//              Values that are integers, for each group of dimensions that share a scale: a key
+//              weighs w = weight * value's scale, which becomes n = w * (kValueWeightMax / largest
+//              w of the split) to the nearest integer, ties to even; S is the sum of n * code over
+//              the keys, exact, and the sum of values is (S as the nearest float) * (largest /
+//              kValueWeightMax), or 0 where the largest is below kValueWeightSmallest.
 //
 // With a cap, scores become cap * tanh(scale * score / cap) before all that, and what is written as
 // scale is 1 from there on.
@@ -116,6 +133,8 @@ struct AttentionRows {
 struct Attention {
   std::uint32_t heads = 0;
   std::uint32_t window = 0;  // 0: all keys
+  std::uint32_t sinks = 0;
+  std::uint32_t keys = 0;  // only keys before this one are visible; 0: no such bound
   float scale = 1.0f;
   float cap = 0.0f;  // of scores (soft_cap); 0: none
   // The split that the same rows attend to next on this thread, if it is known: kernels may
@@ -132,8 +151,17 @@ struct KeySplit {
   std::uint64_t split = 0;
 };
 
-constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t window) {
-  return window != 0 && position + 1 > window ? position + 1 - window : 0;
+constexpr std::uint64_t first_visible_key(std::uint64_t position, std::uint32_t window,
+                                          std::uint32_t sinks = 0) {
+  const std::uint64_t kept = std::uint64_t{window} + sinks;
+  return window != 0 && position + 1 > kept ? position + 1 - window : 0;
+}
+constexpr std::uint64_t first_visible_key(const Attention& job, std::uint64_t position) {
+  return first_visible_key(position, job.window, job.sinks);
+}
+// The key behind the last that is visible.
+constexpr std::uint64_t visible_keys_end(const Attention& job, std::uint64_t position) {
+  return job.keys != 0 && job.keys < position + 1 ? job.keys : position + 1;
 }
 
 // Queries, keys and values must be finite once they are rounded to the cache's element and, in
@@ -156,6 +184,11 @@ struct SplitRange {
 constexpr SplitRange visible_splits(std::uint64_t position, std::uint32_t window,
                                     std::uint64_t split_keys) {
   return {first_visible_key(position, window) / split_keys, position / split_keys + 1};
+}
+constexpr SplitRange visible_splits(const Attention& job, std::uint64_t position,
+                                    std::uint64_t split_keys) {
+  return {first_visible_key(job, position) / split_keys,
+          (visible_keys_end(job, position) - 1) / split_keys + 1};
 }
 
 // A softmax over some keys that can still be merged with others: for each query head of the group

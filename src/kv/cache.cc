@@ -16,26 +16,37 @@ std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
 }  // namespace
 
 Result<CacheScope> Cache::scope(std::string_view space, std::string_view salt,
-                                std::string_view adapter, OwnerId owner) {
-  RETURN_IF_ERROR(check_keys({.adapter = adapter, .salt = salt}));
-  const auto [root, is_new] =
-      namespaces_.try_emplace({std::string(space), std::string(adapter)}, NodeId());
-  if (is_new) {
-    root->second = tree_.add_root();
-    fit_parts(root->second);
-    hashes_.root_added(root->second, adapter);
-  }
+                                std::string_view adapter, OwnerId owner, const KvPolicy& policy) {
+  RETURN_IF_ERROR(check_keys({.adapter = policy.hash_key(adapter), .salt = salt}));
+  Namespace& found = find_namespace({std::string(space), std::string(adapter), policy});
   const SaltId region = salts_.acquire(salt, owner);
   evictor_.account_opened();
-  return CacheScope(salts_, root->second, region, owner);
+  return CacheScope(salts_, found, policy, region, owner);
+}
+
+// The namespace of that name, which is made when it is new.
+Namespace& Cache::find_namespace(const NamespaceName& name) {
+  if (Namespace* const found = namespaces_.find(name)) return *found;
+  Namespace* made = nullptr;
+  if (!name.policy.is_full()) {
+    made = namespaces_.rename_unused(name, [this](NodeId root) { return tree_.is_unused(root); });
+  }
+  if (made == nullptr) {
+    const NodeId root = tree_.add_root(name.policy.is_full() ? Bounded::kNo : Bounded::kYes);
+    fit_parts(root);
+    made = &namespaces_.add(name, root);
+  }
+  made->groups = name.policy.of(options_.groups);
+  hashes_.root_added(made->root, name.policy.hash_key(name.adapter));
+  return *made;
 }
 
 std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Match& match,
                                               std::span<const TokenId> prompt,
                                               std::span<const BlockHash> hashes) {
-  const OutOfBlocks cost = {blocks_needed(match, match.tokens), blocks_available()};
+  const OutOfBlocks cost = {blocks_needed(scope, match, match.tokens), blocks_available()};
   if (cost.blocks_needed > cost.blocks_available) return cost;
-  Sequence sequence(*this, scope.lookup(), groups(), options_.block_tokens);
+  Sequence sequence(*this, scope.lookup(), options_.block_tokens);
   salts_.hold(scope.salt());
   sequence.tenant_ = salts_.tenant_key(scope.salt(), scope.owner());
   sequence.prompt_tokens_ = prompt.size();
@@ -139,26 +150,28 @@ void Cache::hold_match(Sequence& sequence, const Match& match) {
   tree_.pin(sequence.last_node());
   for (std::uint32_t group = 0; group < groups(); ++group) {
     std::vector<BlockId>& table = sequence.tables_[group];
-    sequence.first_held_[group] =
-        memory::first_block_kept(options_.groups[group], match.tokens, options_.block_tokens);
+    const memory::BlocksKept kept(sequence.scope_.groups[group], match.tokens,
+                                  options_.block_tokens);
+    sequence.first_held_[group] = kept.first;
     for (std::uint64_t block = 0; block < match.nodes.size(); ++block) {
-      const bool held = block >= sequence.first_held_[group];
+      const bool held = kept.contains(block);
       table.push_back(held ? tree_.page(match.nodes[block], group).value() : BlockId(0));
       if (held) hold(table.back());
     }
     // Uses are told in the order in which the blocks will be released: the head was used last.
-    for (std::uint64_t block = match.nodes.size(); block-- > sequence.first_held_[group];) {
-      evictor_.page_used(table[block], sequence.request_);
+    for (std::uint64_t block = match.nodes.size(); block-- > 0;) {
+      if (kept.contains(block)) evictor_.page_used(table[block], sequence.request_);
     }
   }
 }
 
-std::uint64_t Cache::blocks_needed(const Match& match, std::uint64_t tokens) const {
+std::uint64_t Cache::blocks_needed(const CacheScope& scope, const Match& match,
+                                   std::uint64_t tokens) const {
   std::uint64_t acquired = 0;
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    const std::uint64_t first =
-        memory::first_block_kept(options_.groups[group], match.tokens, options_.block_tokens);
-    for (std::uint64_t block = first; block < match.nodes.size(); ++block) {
+    const memory::BlocksKept kept(scope.groups()[group], match.tokens, options_.block_tokens);
+    for (std::uint64_t block = 0; block < match.nodes.size(); ++block) {
+      if (!kept.contains(block)) continue;
       acquired += evictor_.is_available(match.nodes[block], group) ? 1 : 0;
     }
     if (match.partial) acquired += evictor_.is_available(*match.partial, group) ? 1 : 0;
@@ -207,26 +220,25 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
 bool Cache::reserve_visible(Sequence& sequence, std::uint64_t tokens) {
   ASSERT(sequence.tail_.empty() && sequence.tables_.front().size() == sequence.nodes_.size(),
          "the sequence stands between two blocks, with room for no more");
-  const std::uint64_t needed =
-      memory::pages_to_load(options_.groups, options_.block_tokens, sequence.nodes_.size(), tokens);
+  const std::uint64_t needed = memory::pages_to_load(sequence.scope_.groups, options_.block_tokens,
+                                                     sequence.nodes_.size(), tokens);
   if (needed > blocks_available()) return false;
   evictor_.make_room(needed, sequence.tenant_);
   const std::uint64_t end = blocks_for(tokens, options_.block_tokens);
   for (std::uint32_t group = 0; group < groups(); ++group) {
     std::vector<BlockId>& table = sequence.tables_[group];
-    const std::uint64_t first =
-        memory::first_block_kept(options_.groups[group], tokens, options_.block_tokens);
-    std::uint64_t& held = sequence.first_held_[group];
-    for (; held < std::min<std::uint64_t>(first, table.size()); ++held) release(table[held]);
-    held = std::max(held, first);
-    while (table.size() < end) table.push_back(table.size() < held ? BlockId(0) : take_block());
+    release_before(sequence, group, tokens);
+    const memory::BlocksKept kept(sequence.scope_.groups[group], tokens, options_.block_tokens);
+    while (table.size() < end) {
+      table.push_back(kept.contains(table.size()) ? take_block() : BlockId(0));
+    }
   }
   return true;
 }
 
 Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
-  Sequence twin(*this, sequence.scope_, groups(), options_.block_tokens);
+  Sequence twin(*this, sequence.scope_, options_.block_tokens);
   salts_.hold(twin.scope_.salt);
   twin.tenant_ = sequence.tenant_;
   twin.prompt_tokens_ = sequence.prompt_tokens_;
@@ -241,7 +253,9 @@ Sequence Cache::fork(const Sequence& sequence) {
   for (std::uint32_t group = 0; group < groups(); ++group) {
     const auto table = sequence.table(group).first(blocks);
     twin.tables_[group].assign(table.begin(), table.end());
-    for (std::uint64_t b = twin.first_held_[group]; b < blocks; ++b) pool_.share(table[b]);
+    for (std::uint64_t b = 0; b < blocks; ++b) {
+      if (twin.holds(group, b)) pool_.share(table[b]);
+    }
   }
   return twin;
 }
@@ -259,7 +273,7 @@ void Cache::close(Sequence& sequence) {
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t group = 0; group < groups(); ++group) {
-      if (block >= sequence.first_held_[group]) release(sequence.tables_[group][block]);
+      if (sequence.holds(group, block)) release(sequence.tables_[group][block]);
     }
   }
   tree_.unpin(sequence.last_node());

@@ -41,14 +41,16 @@ class Cache : public CacheParts {
   explicit Cache(const CacheOptions& options) : CacheParts(options) {}
 
   // The region of `salt` (empty: public) in a namespace; both are made when new. `space` stands for
-  // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter` is
-  // part of it, and of block hashes. Blocks of one namespace are never read under another. An
-  // error when the salt has more than kSaltBytesMax bytes or the adapter more than
-  // kAdapterBytesMax. Namespaces are remembered for the life of the cache; a salt while something
-  // refers to it. A salt belongs to the owner who names it first: explain() tells the owner of all
-  // its salts, and clear() and retire() work on them.
+  // all that rows depend on besides tokens: model fingerprint, numerics id, KV format; `adapter`
+  // and `policy` are part of it, and of block hashes. Blocks of one namespace are never read under
+  // another. An error when the salt has more than kSaltBytesMax bytes or the adapter more than
+  // kAdapterBytesMax. Namespaces are
+  // remembered for the life of the cache; a salt while something refers to it. A salt belongs to
+  // the owner who names it first: explain() tells the owner of all its salts, and clear() and
+  // retire() work on them.
   Result<CacheScope> scope(std::string_view space, std::string_view salt,
-                           std::string_view adapter = {}, OwnerId owner = kNoOwner);
+                           std::string_view adapter = {}, OwnerId owner = kNoOwner,
+                           const KvPolicy& policy = {});
 
   // The longest match of the prompt in the scope.
   Match match(const CacheScope& scope, std::span<const TokenId> prompt,
@@ -62,10 +64,11 @@ class Cache : public CacheParts {
     return explainer_.explain(scope, prompt, match);
   }
 
-  // How many of blocks_available() it takes to open the match and to reserve room for `tokens`
-  // tokens in all: blocks that are taken, and idle ones that are held. Less is refused, no more is
-  // used.
-  std::uint64_t blocks_needed(const Match& match, std::uint64_t tokens) const;
+  // How many of blocks_available() it takes to open the scope's match and to reserve room for
+  // `tokens` tokens in all: blocks that are taken, and idle ones that are held. Less is refused, no
+  // more is used.
+  std::uint64_t blocks_needed(const CacheScope& scope, const Match& match,
+                              std::uint64_t tokens) const;
   // ... and to reserve room in a sequence that is open.
   std::uint64_t blocks_needed(const Sequence& sequence, std::uint64_t tokens) const;
   // Blocks that are free, or idle and free to go: so many a request can get.
@@ -157,6 +160,8 @@ class Cache : public CacheParts {
   }
 
  private:
+  Namespace& find_namespace(const NamespaceName& name);
+
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
@@ -185,6 +190,7 @@ class Cache : public CacheParts {
   std::optional<std::uint32_t> clear_way(NodeId parent, SaltId region,
                                          std::span<const TokenId> tokens);
   void release_behind_windows(Sequence& sequence);
+  void release_before(Sequence& sequence, std::uint32_t group, std::uint64_t tokens);
 };
 
 }  // namespace pagoda::kv

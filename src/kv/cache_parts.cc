@@ -38,7 +38,7 @@ CacheParts::CacheParts(const CacheOptions& options)
                 .history = history_,
                 .identities = identities_,
                 .clock = clock_}),
-      lookup_(tree_, options_.groups),
+      lookup_(tree_),
       explainer_({.tree = tree_,
                   .salts = salts_,
                   .namespaces = namespaces_,

@@ -223,11 +223,16 @@ std::optional<std::uint32_t> Cache::clear_way(NodeId parent, SaltId region,
 
 void Cache::release_behind_windows(Sequence& sequence) {
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    const std::uint64_t first = memory::first_block_kept(
-        options_.groups[group], sequence.tokens_computed(), options_.block_tokens);
-    for (std::uint64_t& held = sequence.first_held_[group]; held < first; ++held) {
-      release(sequence.tables_[group][held]);
-    }
+    release_before(sequence, group, sequence.tokens_computed());
+  }
+}
+
+// Releases what a query behind `tokens` tokens does not see, of the blocks that the sequence has.
+void Cache::release_before(Sequence& sequence, std::uint32_t group, std::uint64_t tokens) {
+  const std::vector<BlockId>& table = sequence.tables_[group];
+  const memory::BlocksKept kept(sequence.scope_.groups[group], tokens, options_.block_tokens);
+  for (std::uint64_t& held = sequence.first_held_[group]; held < kept.first; ++held) {
+    if (held < table.size() && held >= kept.sinks) release(table[held]);
   }
 }
 

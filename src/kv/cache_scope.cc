@@ -13,13 +13,14 @@ CacheScope::CacheScope(CacheScope&& other) noexcept
       branch(other.branch),
       is_use(other.is_use),
       salts_(std::exchange(other.salts_, nullptr)),
-      root_(other.root_),
+      space_(other.space_),
+      policy_(other.policy_),
       salt_(other.salt_),
       owner_(other.owner_) {}
 
 CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   if (this == &other) return *this;
-  if (salts_ != nullptr) salts_->release(salt_);
+  release();
   public_tokens = other.public_tokens;
   priority = other.priority;
   counts_lookup = other.counts_lookup;
@@ -28,14 +29,19 @@ CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   branch = other.branch;
   is_use = other.is_use;
   salts_ = std::exchange(other.salts_, nullptr);
-  root_ = other.root_;
+  space_ = other.space_;
+  policy_ = other.policy_;
   salt_ = other.salt_;
   owner_ = other.owner_;
   return *this;
 }
 
-CacheScope::~CacheScope() {
-  if (salts_ != nullptr) salts_->release(salt_);
+CacheScope::~CacheScope() { release(); }
+
+void CacheScope::release() {
+  if (salts_ == nullptr) return;
+  salts_->release(salt_);
+  --space_->scopes;
 }
 
 }  // namespace pagoda::kv

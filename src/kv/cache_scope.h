@@ -1,5 +1,5 @@
 // Where a request looks and what it leaves: a namespace, and a tenant's region in it. A scope is a
-// lease on the region's salt: move-only, and must not outlive the cache that gave it.
+// lease on both: move-only, and must not outlive the cache that gave it.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
+#include "kv/namespaces.h"
 #include "kv/salt_table.h"
 #include "kv/session_table.h"
 
@@ -14,21 +15,26 @@ namespace pagoda::kv {
 
 class CacheScope {
  public:
-  // Takes over one reference of the salt.
-  CacheScope(SaltTable& salts, NodeId root, SaltId salt, OwnerId owner)
-      : salts_(&salts), root_(root), salt_(salt), owner_(owner) {}
+  // Takes over one reference of the salt. The namespace has the policy.
+  CacheScope(SaltTable& salts, Namespace& space, const KvPolicy& policy, SaltId salt, OwnerId owner)
+      : salts_(&salts), space_(&space), policy_(policy), salt_(salt), owner_(owner) {
+    ++space_->scopes;
+  }
   CacheScope(CacheScope&& other) noexcept;
   CacheScope& operator=(CacheScope&& other) noexcept;
   ~CacheScope();
 
-  NodeId root() const { return root_; }
+  NodeId root() const { return space_->root; }
+  const KvPolicy& policy() const { return policy_; }
+  // Which tokens each group keeps, under the policy.
+  std::span<const memory::AttentionSpec> groups() const { return space_->groups; }
   SaltId salt() const { return salt_; }
   OwnerId owner() const { return owner_; }
-  LookupScope lookup() const { return {root_, salt_, public_tokens}; }
+  LookupScope lookup() const { return {root(), salt_, public_tokens, groups()}; }
 
   // Would a block of the same tokens be the same block for both?
   bool same_region(const CacheScope& other) const {
-    return root_ == other.root_ && salt_ == other.salt_ && public_tokens == other.public_tokens;
+    return space_ == other.space_ && salt_ == other.salt_ && public_tokens == other.public_tokens;
   }
 
   // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
@@ -49,8 +55,11 @@ class CacheScope {
   bool is_use = true;
 
  private:
+  void release();
+
   SaltTable* salts_;  // nullptr: moved from
-  NodeId root_;
+  Namespace* space_;
+  KvPolicy policy_;
   SaltId salt_;
   OwnerId owner_;
 };

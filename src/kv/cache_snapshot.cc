@@ -61,7 +61,7 @@ CacheSnapshot take_snapshot(const CacheParts& cache, std::size_t nodes_max) {
   snapshot.nodes = tree.nodes() - cache.namespaces().size();
 
   std::vector<NodeId> todo;
-  for (const auto& [name, root] : cache.namespaces()) todo.push_back(root);
+  for (const auto& [name, space] : cache.namespaces()) todo.push_back(space.root);
   std::reverse(todo.begin(), todo.end());
   while (!todo.empty() && snapshot.tree.size() < nodes_max) {
     const NodeId node = todo.back();

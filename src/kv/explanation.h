@@ -24,19 +24,20 @@ enum class MissReason : std::uint8_t {
   kCleared,         // it was there until the cache was reset
   kOtherAdapter,    // it is there under another adapter
   kOtherFormat,     // it is there under another model, numerics or KV format
+  kOtherPolicy,     // it is there under another KV policy
   kOtherSalt,       // it is there under another salt of the same owner
   kDiffers,         // after some shared tokens the cache goes on with others
   kNeverSeen,       // nothing like it was there, or too long ago to be remembered
   kWholeBlocks,     // a tier had every whole block of it, and tiers keep no part of a block
 };
 
-inline constexpr std::size_t kMissReasons = 13;
+inline constexpr std::size_t kMissReasons = 14;
 
 constexpr std::string_view reason_name(MissReason reason) {
   constexpr std::array<std::string_view, kMissReasons> kNames = {
-      "none",    "too_short",  "sharing_off",   "prompt_logprobs", "in_work",
-      "evicted", "cleared",    "other_adapter", "other_format",    "other_salt",
-      "differs", "never_seen", "whole_blocks"};
+      "none",       "too_short", "sharing_off",   "prompt_logprobs", "in_work",
+      "evicted",    "cleared",   "other_adapter", "other_format",    "other_policy",
+      "other_salt", "differs",   "never_seen",    "whole_blocks"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kv/ids.h"
+#include "kv/memory/cache_groups.h"
 
 namespace pagoda::kv {
 
@@ -11,6 +13,7 @@ struct LookupScope {
   NodeId root;                      // of the namespace
   SaltId salt;                      // of the private region
   std::uint64_t public_tokens = 0;  // the beginning of the prompt that is public (README: P6)
+  std::span<const memory::AttentionSpec> groups = {};  // which tokens each keeps in the namespace
 
   // Is a block public that ends after this many tokens, where nothing above it is private?
   bool is_public(std::uint64_t tokens) const { return salt == kPublic || tokens <= public_tokens; }

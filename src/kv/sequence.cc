@@ -7,13 +7,12 @@
 
 namespace pagoda::kv {
 
-Sequence::Sequence(Cache& cache, const LookupScope& scope, std::uint32_t groups,
-                   std::uint32_t block_tokens)
+Sequence::Sequence(Cache& cache, const LookupScope& scope, std::uint32_t block_tokens)
     : cache_(&cache),
       scope_(scope),
       block_tokens_(block_tokens),
-      tables_(groups),
-      first_held_(groups, 0) {
+      tables_(scope.groups.size()),
+      first_held_(scope.groups.size(), 0) {
   tail_.reserve(block_tokens);
 }
 
@@ -56,9 +55,9 @@ Sequence::~Sequence() {
 std::uint64_t Sequence::blocks_held_alone(const BlockPool& pool) const {
   std::uint64_t blocks = 0;
   for (std::uint32_t group = 0; group < tables_.size(); ++group) {
-    const auto held = table(group).subspan(first_held_[group]);
-    blocks += static_cast<std::uint64_t>(std::count_if(
-        held.begin(), held.end(), [&](BlockId block) { return pool.references(block) == 1; }));
+    for (std::uint64_t block = 0; block < tables_[group].size(); ++block) {
+      if (holds(group, block)) blocks += pool.references(tables_[group][block]) == 1 ? 1 : 0;
+    }
   }
   return blocks;
 }

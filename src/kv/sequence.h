@@ -3,6 +3,7 @@
 // the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,7 +47,7 @@ class Sequence {
   std::uint64_t blocks_held() const {
     std::uint64_t blocks = 0;
     for (std::size_t group = 0; group < tables_.size(); ++group) {
-      blocks += tables_[group].size() - first_held_[group];
+      blocks += tables_[group].size() - blocks_missing(group);
     }
     return blocks;
   }
@@ -63,17 +64,27 @@ class Sequence {
   NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
   // Of its session, that the blocks it makes belong to.
   const BranchRef& branch() const { return branch_; }
-  // Does the sequence hold a page there? Not where the block left the group's window.
+  // Does the sequence hold a page there? Not where the block left the group's window; sinks never
+  // leave it.
   bool holds(std::uint32_t group, std::uint64_t block) const {
-    return block >= first_held_[group] && block < tables_[group].size();
+    return block < tables_[group].size() &&
+           (block >= first_held_[group] || block < sink_blocks(group));
   }
   // Entry b: the page of block b in the group. Entries that left the group's window are stale.
   std::span<const BlockId> table(std::uint32_t group) const { return tables_[group]; }
 
  private:
   friend class Cache;
-  Sequence(Cache& cache, const LookupScope& scope, std::uint32_t groups,
-           std::uint32_t block_tokens);
+  Sequence(Cache& cache, const LookupScope& scope, std::uint32_t block_tokens);
+
+  std::uint64_t sink_blocks(std::uint32_t group) const {
+    return scope_.groups[group].sink_blocks(block_tokens_);
+  }
+  // Blocks between sinks and window, which were released.
+  std::uint64_t blocks_missing(std::size_t group) const {
+    const std::uint64_t sinks = sink_blocks(static_cast<std::uint32_t>(group));
+    return first_held_[group] - std::min(first_held_[group], sinks);
+  }
 
   Cache* cache_;  // nullptr: closed
   LookupScope scope_;
@@ -86,7 +97,7 @@ class Sequence {
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
   std::vector<TokenId> tail_;                 // computed tokens of the block after them
   std::vector<std::vector<BlockId>> tables_;  // [group][block]
-  std::vector<std::uint64_t> first_held_;     // [group]: blocks before it were released
+  std::vector<std::uint64_t> first_held_;     // [group]: of the window's; only sinks before it
 };
 
 }  // namespace pagoda::kv

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/random.h"
@@ -20,11 +21,42 @@ constexpr double kRequestTimeoutS = 600;
 class AgentsWorkload final : public Workload {
  public:
   explicit AgentsWorkload(const AgentsOptions& options)
-      : options_(options), turns_asked_(options.agents(), 0) {}
+      : options_(options), turns_asked_(options.agents(), 0), waiting_(options.agents()) {}
 
   std::optional<PlannedRequest> next() override {
-    if (begun_ == options_.agents()) return std::nullopt;
-    const std::uint32_t agent = begun_++;
+    if (begun_ == (options_.one_by_one ? 1 : options_.agents())) return std::nullopt;
+    ++begun_;
+    return options_.one_by_one ? next_in_order(0) : begin(begun_ - 1);
+  }
+
+  std::optional<PlannedRequest> follow(const PlannedRequest& asked, const std::string& answer,
+                                       std::int64_t now_ns) override {
+    std::optional<PlannedRequest> planned = go_on(asked, answer, now_ns);
+    if (!options_.one_by_one) return planned;
+    waiting_[asked.user] = std::move(planned);
+    return next_in_order(now_ns);
+  }
+
+  std::uint64_t count() const override { return std::uint64_t{options_.agents()} * options_.turns; }
+
+ private:
+  // The request of an agent that is drawn from those with turns left.
+  std::optional<PlannedRequest> next_in_order(std::int64_t now_ns) {
+    std::vector<std::uint32_t> left;
+    for (std::uint32_t agent = 0; agent < options_.agents(); ++agent) {
+      if (turns_asked_[agent] == 0 || waiting_[agent]) left.push_back(agent);
+    }
+    if (left.empty()) return std::nullopt;
+    const double unit = random_unit(options_.seed, kArrivalStream, drawn_++);
+    const std::uint32_t agent =
+        left[static_cast<std::size_t>(unit * static_cast<double>(left.size()))];
+    PlannedRequest planned = turns_asked_[agent] == 0 ? begin(agent) : std::move(*waiting_[agent]);
+    waiting_[agent].reset();
+    planned.scheduled_ns = now_ns;
+    return planned;
+  }
+
+  PlannedRequest begin(std::uint32_t agent) {
     PlannedRequest planned = {.prompt = {}, .user = agent};
     planned.session = fmt::format("agent-{}-{}", options_.seed, agent);
     const std::uint32_t tokens = agent == 0 ? options_.main_tokens : options_.sub_tokens;
@@ -35,8 +67,8 @@ class AgentsWorkload final : public Workload {
     return planned;
   }
 
-  std::optional<PlannedRequest> follow(const PlannedRequest& asked, const std::string& answer,
-                                       std::int64_t now_ns) override {
+  std::optional<PlannedRequest> go_on(const PlannedRequest& asked, const std::string& answer,
+                                      std::int64_t now_ns) {
     const std::uint32_t turn = turns_asked_[asked.user];
     if (turn == options_.turns) return std::nullopt;
     const double unit = random_unit(options_.seed, kThinkStream, number(asked.user, turn));
@@ -50,9 +82,6 @@ class AgentsWorkload final : public Workload {
     return planned;
   }
 
-  std::uint64_t count() const override { return std::uint64_t{options_.agents()} * options_.turns; }
-
- private:
   std::uint64_t number(std::uint32_t agent, std::uint32_t turn) const {
     return std::uint64_t{agent} * options_.turns + turn;
   }
@@ -70,7 +99,9 @@ class AgentsWorkload final : public Workload {
 
   AgentsOptions options_;
   std::uint32_t begun_ = 0;
-  std::vector<std::uint32_t> turns_asked_;  // [agent]
+  std::vector<std::uint32_t> turns_asked_;              // [agent]
+  std::vector<std::optional<PlannedRequest>> waiting_;  // [agent], with one_by_one
+  std::uint64_t drawn_ = 0;
 };
 
 std::optional<EvictedBlocks> count_evictions(const Target& target) {
@@ -107,6 +138,20 @@ std::optional<EvictedBlocks> read_evicted_blocks(std::string_view metrics) {
   return evicted;
 }
 
+std::string failure_words(std::string_view failure) {
+  constexpr std::size_t kBytesMax = 60;
+  const std::size_t brace = std::min(failure.find('{'), failure.size());
+  const auto body = nlohmann::json::parse(failure.substr(brace), nullptr, false);
+  std::string words(failure);
+  if (body.is_object() && body.contains("error") && body["error"].is_object()) {
+    words = body["error"].value("message", words);
+  }
+  if (words.size() <= kBytesMax) return words;
+  std::size_t end = kBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(words[end]) & 0xC0) == 0x80) --end;
+  return words.substr(0, end) + "…";
+}
+
 std::vector<float> AgentsMeasurement::ttft_from(std::uint32_t first) const {
   const std::size_t turns = options.turns < first ? 0 : options.turns - first + 1;
   std::vector<float> times;
@@ -127,6 +172,7 @@ std::uint64_t AgentsMeasurement::turns_failed() const {
 
 std::optional<std::uint64_t> AgentsMeasurement::tokens_computed() const {
   std::uint64_t tokens = 0;
+  if (turns_failed() == std::uint64_t{options.agents()} * options.turns) return std::nullopt;
   for (const Outcome& outcome : load.outcomes) {
     if (!outcome.answered()) continue;
     const auto computed = tokens_computed_of(outcome);
@@ -142,6 +188,7 @@ std::optional<std::uint64_t> AgentsMeasurement::tokens_computed_again() const {
     if (outcome.answered())
       prompts[{outcome.user, outcome.turn}] = outcome.prompt_tokens.value_or(0);
   }
+  if (!tokens_computed()) return std::nullopt;
   std::uint64_t tokens = 0;
   for (const Outcome& outcome : load.outcomes) {
     if (!outcome.answered()) continue;

@@ -27,6 +27,9 @@ struct AgentsOptions {
   std::uint32_t output_tokens = 16;
   double pause_s = 0.2;  // of tools: the mean of an exponential
   std::uint64_t seed = 0;
+  // One agent after the other, in an order that the seed draws, without pauses: what servers
+  // compute depends on no time. A turn that fails is the last.
+  bool one_by_one = false;
 
   std::uint32_t agents() const { return 1 + sub_agents; }
   // The longest prompt with its output, about.
@@ -47,10 +50,15 @@ struct EvictedBlocks {
 // Reads Pagoda's metrics; nothing where another server wrote them.
 std::optional<EvictedBlocks> read_evicted_blocks(std::string_view metrics);
 
+// The message of a failure, without what stands around it in a reply's JSON, shortened to fit into
+// a table.
+std::string failure_words(std::string_view failure);
+
 // What the agents saw of one server.
 struct AgentsMeasurement {
   std::string name;
   std::string flags;  // that the server was started with
+  std::uint32_t run = 1;
   AgentsOptions options;
   LoadResult load;
   std::optional<EvictedBlocks> evicted;
@@ -60,7 +68,8 @@ struct AgentsMeasurement {
   std::vector<float> ttft_from(std::uint32_t first) const;
   // Turns that were not answered, whether they were asked or not.
   std::uint64_t turns_failed() const;
-  // Prompt tokens that were computed; nothing where the server does not say what it had cached.
+  // Prompt tokens that were computed; nothing where the server does not say what it had cached, or
+  // answered nothing.
   std::optional<std::uint64_t> tokens_computed() const;
   // Those of them that were computed in an earlier turn already: what a turn computes beyond its
   // new tokens, which are those by which its prompt is longer than the one before, its note, and

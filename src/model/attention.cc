@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "model/decoder.h"
+#include "model/rotation.h"
 
 namespace pagoda::model {
 namespace {
@@ -38,11 +39,16 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
   normalise(weights.attention_norm, normed_);
   if (latent_attention_) {
     latent_attention_->project(
-        weights, normed_.data(), rows, [&](std::size_t row) { return rope_row(layer, row); },
+        weights, normed_.data(), rows, [&](std::size_t row) { return ropes_.row(layer, row); },
         query_.data(), key_.data());
   } else {
-    project(layer, attention.heads);
+    project(layer, attention);
   }
+  if (attention.job.window == 0) {
+    sink_queries_.finish(layer, attention.view.layout, latent_attention_, query_.data(), matmuls_);
+  }
+  rotate_rows(attention.view.layout, config_.heads,
+              {query_.data(), key_.data(), value_.data(), rows}, matmuls_);
   check_queries(attention);
   if (config_.kv_layer_of(layer) == layer) store(attention);
   attend(attention);
@@ -55,7 +61,8 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
 }
 
 // Projections of no rows are left out: of layers that keep no rows, and of values that are keys.
-void Decoder::project(std::uint32_t layer, const HeadShape& heads) {
+void Decoder::project(std::uint32_t layer, const LayerAttention& attention) {
+  const HeadShape& heads = attention.heads;
   const LayerWeights& weights = weights_->layers[layer];
   const std::size_t rows = batch_tokens_.size();
   const auto dense = [&](const Projection& projection, LargeArray<float>& y) {
@@ -67,7 +74,7 @@ void Decoder::project(std::uint32_t layer, const HeadShape& heads) {
   if (weights.key.weight.rows > 0 && weights.value.weight.rows == 0) {
     std::copy_n(key_.data(), rows * heads.kv_heads * heads.key_dim, value_.data());
   }
-  norm_and_rotate(layer, heads);
+  norm_and_rotate(layer, attention);
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row,
@@ -83,33 +90,30 @@ void Decoder::normalise_heads(float* heads, std::size_t width,
   }
 }
 
-// The rotation of a layer at a row's position; of a layer that has none, of no pair.
-kernels::RopeRow Decoder::rope_row(std::uint32_t layer, std::size_t row) const {
-  if (config_.rope_of(layer) == kNoRope) return {};
-  const BatchRope& rope = ropes_[config_.rope_of(layer)];
-  const std::size_t pairs = rope.table.pairs();
-  return {.cosines = rope.cosines.data() + row * pairs,
-          .sines = rope.sines.data() + row * pairs,
-          .pairs = pairs,
-          .pairing = config_.ropes[config_.rope_of(layer)].pairing};
-}
-
-void Decoder::norm_and_rotate(std::uint32_t layer, const HeadShape& heads) {
+void Decoder::norm_and_rotate(std::uint32_t layer, const LayerAttention& attention) {
+  const HeadShape& heads = attention.heads;
   const LayerWeights& weights = weights_->layers[layer];
   const bool has_keys = weights.key.weight.rows > 0;
-  const auto prepare = [&](float* first, std::uint32_t count, const std::vector<float>& norm,
-                           const kernels::RopeRow& rope) {
-    normalise_heads(first, std::size_t{count} * heads.key_dim, norm);
+  const auto rotate = [&](float* first, std::uint32_t count, const kernels::RopeRow& rope) {
     for (std::uint32_t h = 0; h < count; ++h) kernels_.rope(first + h * heads.key_dim, rope);
   };
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      const kernels::RopeRow rope = rope_row(layer, row);
-      prepare(query_.data() + row * config_.heads * heads.key_dim, config_.heads,
-              weights.query_norm, rope);
+      const kernels::RopeRow rope = ropes_.row(layer, row);
+      const std::size_t query_width = std::size_t{config_.heads} * heads.key_dim;
+      float* const query = query_.data() + row * query_width;
+      normalise_heads(query, query_width, weights.query_norm);
+      if (sees_gap(attention, row)) {
+        float* const to_sinks = sink_queries_.query(row, query_width);
+        std::copy_n(query, query_width, to_sinks);
+        rotate(to_sinks, config_.heads, sink_queries_.rope(layer, row));
+      }
+      rotate(query, config_.heads, rope);
       if (!has_keys) continue;
-      prepare(key_.data() + row * heads.kv_heads * heads.key_dim, heads.kv_heads, weights.key_norm,
-              rope);
+      const std::size_t key_width = std::size_t{heads.kv_heads} * heads.key_dim;
+      float* const key = key_.data() + row * key_width;
+      normalise_heads(key, key_width, weights.key_norm);
+      rotate(key, heads.kv_heads, rope);
       const std::size_t value_width = std::size_t{heads.kv_heads} * heads.value_dim;
       float* const values = value_.data() + row * value_width;
       for (std::size_t at = 0; at < value_width && !ones_.empty(); at += heads.value_dim) {
@@ -120,22 +124,30 @@ void Decoder::norm_and_rotate(std::uint32_t layer, const HeadShape& heads) {
   });
 }
 
-// Scales queries by position where the model does that; one that is not finite becomes NaN.
 void Decoder::check_queries(const LayerAttention& layer) {
   const std::size_t width = std::size_t{config_.heads} * layer.heads.key_dim;
-  const float limit = kernels::first_infinite(kernels_.numerics, layer.view.layout.element);
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      float* const query = query_.data() + row * width;
-      if (config_.query_scale) {
-        const float factor = query_factor(*config_.query_scale, batch_tokens_[row].position);
-        for (std::size_t i = 0; i < width; ++i) query[i] *= factor;
-      }
-      if (kernels::all_below(query, width, limit)) continue;
-      std::fill_n(query, width, std::numeric_limits<float>::quiet_NaN());
-      nonfinite_rows_[row] = 1;
+      check_query(layer, row, batch_tokens_[row].position, query_.data() + row * width);
+      if (!sees_gap(layer, row)) continue;
+      check_query(layer, row, sink_queries_.position(row), sink_queries_.query(row, width));
     }
   });
+}
+
+// Scales a query of the row by position where the model does that; one that is not finite becomes
+// NaN.
+void Decoder::check_query(const LayerAttention& layer, std::size_t row, std::uint64_t position,
+                          float* query) {
+  const std::size_t width = std::size_t{config_.heads} * layer.heads.key_dim;
+  const float limit = kernels::first_infinite(kernels_.numerics, layer.view.layout.elements.keys);
+  if (config_.query_scale) {
+    const float factor = query_factor(*config_.query_scale, position);
+    for (std::size_t i = 0; i < width; ++i) query[i] *= factor;
+  }
+  if (kernels::all_below(query, width, limit)) return;
+  std::fill_n(query, width, std::numeric_limits<float>::quiet_NaN());
+  nonfinite_rows_[row] = 1;
 }
 
 void Decoder::store(const LayerAttention& layer) {
@@ -189,8 +201,14 @@ void Decoder::list_tiles(const LayerAttention& layer) {
     const std::uint64_t left =
         sequence.first_position + sequence.rows - batch_tokens_[row].position;
     const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows_max, left));
+    kernels::Attention job = layer.job;
+    if (job.window == 0) {
+      job.window = sequence.policy.window;
+      job.sinks = sequence.policy.sinks;
+    }
     attention_tiles_.push_back(
-        {.rows = {.view = sequence_view(row, layer),
+        {.job = job,
+         .rows = {.view = sequence_view(row, layer),
                   .q = query_.data() + row * config_.heads * layer.heads.key_dim,
                   .first_position = batch_tokens_[row].position,
                   .rows = rows},
@@ -207,7 +225,7 @@ void Decoder::merge_split(const LayerAttention& layer, const AttentionTile& tile
                           std::uint64_t split, const float* partials, float* totals) const {
   const std::size_t floats = kernels::partial_floats(layer.group, layer.heads.value_dim);
   const auto splits_of = [&](std::uint32_t row) {
-    return kernels::visible_splits(tile.rows.first_position + row, layer.job.window,
+    return kernels::visible_splits(tile.job, tile.rows.first_position + row,
                                    kernels_.attention_split);
   };
   const auto rows_until = [&](auto holds) {
@@ -226,10 +244,14 @@ void Decoder::merge_split(const LayerAttention& layer, const AttentionTile& tile
   }
 }
 
-// A sink is a partial result of its own: a score and its weight of 1, without values. It comes
-// last, whatever the splits before it.
+// A learned sink is a partial result of its own: a score and its weight of 1, without values. It
+// comes last, whatever the splits before it. `memory` has room for the tile's partials and for
+// kernels.
 void Decoder::finish_tile(const LayerAttention& layer, const AttentionTile& tile,
-                          std::uint32_t kv_head, float* totals) {
+                          std::uint32_t kv_head, float* totals, std::byte* memory) {
+  if (layer.job.window == 0) {
+    sink_queries_.attend(tile.job, tile.rows, tile.first_row, kv_head, totals, memory);
+  }
   const std::size_t group = layer.group;
   const std::size_t width = std::size_t{config_.heads} * layer.heads.value_dim;
   const std::size_t floats = kernels::partial_floats(group, layer.heads.value_dim);
@@ -238,9 +260,10 @@ void Decoder::finish_tile(const LayerAttention& layer, const AttentionTile& tile
     if (tile.sinks != nullptr) {
       kernels_.merge_partials(total, tile.sinks + kv_head * floats, group, layer.heads.value_dim);
     }
-    kernels_.normalise_partial(total, group, layer.heads.value_dim,
-                               attended_.data() + (tile.first_row + row) * width +
-                                   kv_head * group * layer.heads.value_dim);
+    float* const out =
+        attended_.data() + (tile.first_row + row) * width + kv_head * group * layer.heads.value_dim;
+    kernels_.normalise_partial(total, group, layer.heads.value_dim, out);
+    rotate_back(layer.view.layout, out, group);
   }
 }
 
@@ -266,11 +289,9 @@ void Decoder::attend_by_tile(const LayerAttention& layer) {
     auto* const scratch = reinterpret_cast<std::byte*>(partials + floats);
     const std::uint64_t last_position = tile.rows.first_position + tile.rows.rows - 1;
     const std::uint64_t first_split =
-        kernels::visible_splits(tile.rows.first_position, layer.job.window,
-                                kernels_.attention_split)
-            .first;
+        kernels::visible_splits(tile.job, tile.rows.first_position, kernels_.attention_split).first;
     const std::uint64_t last_split = last_position / kernels_.attention_split;
-    kernels::Attention ahead = layer.job;
+    kernels::Attention ahead = tile.job;
     for (std::uint64_t split = first_split; split <= last_split; ++split) {
       const bool more = split < last_split;
       const kernels::KeySplit next = {more ? kv_head : kv_head + 1, more ? split + 1 : first_split};
@@ -278,7 +299,7 @@ void Decoder::attend_by_tile(const LayerAttention& layer) {
       kernels_.attend_split(ahead, tile.rows, kv_head, split, scratch, partials);
       merge_split(layer, tile, split, partials, totals);
     }
-    finish_tile(layer, tile, kv_head, totals);
+    finish_tile(layer, tile, kv_head, totals, reinterpret_cast<std::byte*>(partials));
   };
   pool_.run(items, [&](WorkRange range) {
     for (std::size_t item = range.begin; item < range.end; ++item) {
@@ -295,7 +316,8 @@ bool Decoder::list_splits(const LayerAttention& layer) {
   for (std::uint32_t index = 0; index < attention_tiles_.size(); ++index) {
     const kernels::AttentionRows& rows = attention_tiles_[index].rows;
     const std::uint64_t first =
-        kernels::visible_splits(rows.first_position, layer.job.window, kernels_.attention_split)
+        kernels::visible_splits(attention_tiles_[index].job, rows.first_position,
+                                kernels_.attention_split)
             .first;
     const std::uint64_t last = (rows.first_position + rows.rows - 1) / kernels_.attention_split;
     // All heads of a split come before the next split, because they are adjacent in their pages.
@@ -315,14 +337,14 @@ bool Decoder::list_splits(const LayerAttention& layer) {
 // Of split_items_.
 void Decoder::attend_by_split(const LayerAttention& layer) {
   pool_.run(split_items_.size(), [&](WorkRange range) {
-    kernels::Attention ahead = layer.job;
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const SplitItem& item = split_items_[i];
+      const AttentionTile& tile = attention_tiles_[item.tile];
+      kernels::Attention ahead = tile.job;
       const bool more = i + 1 < split_items_.size() && split_items_[i + 1].tile == item.tile;
       ahead.next = more ? &split_items_[i + 1].keys : nullptr;
-      kernels_.attend_split(ahead, attention_tiles_[item.tile].rows, item.keys.kv_head,
-                            item.keys.split, matmuls_.scratch(range.thread),
-                            partials_.data() + item.first_partial);
+      kernels_.attend_split(ahead, tile.rows, item.keys.kv_head, item.keys.split,
+                            matmuls_.scratch(range.thread), partials_.data() + item.first_partial);
     }
   });
   for (std::size_t first = 0; first < split_items_.size();) {
@@ -343,7 +365,7 @@ void Decoder::merge_tile(const LayerAttention& layer, std::span<const SplitItem>
       merge_split(layer, tile, items[i].keys.split, partials_.data() + items[i].first_partial,
                   totals);
     }
-    finish_tile(layer, tile, kv_head, totals);
+    finish_tile(layer, tile, kv_head, totals, matmuls_.scratch(0));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/token_id.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::model {
@@ -15,6 +16,8 @@ struct SequenceRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
   std::span<const kv::memory::BlockTable> tables;  // one per group
+  // What layers without a window of their own see: the sequence's KV policy.
+  kv::memory::AttentionSpec policy = {};
 };
 
 struct Batch {

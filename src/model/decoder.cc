@@ -45,12 +45,6 @@ std::vector<float> sink_partials(const std::vector<float>& logits, std::size_t v
 
 }  // namespace
 
-Status check_kv_element(std::optional<kv::memory::Element> element) {
-  if (element != kv::memory::Element::kE4M3) return ok_status();
-  return Error{ErrorCode::kUnsupported,
-               "`kv_cache_dtype`: fp8 is kept by GPUs alone; CPUs keep fp32, fp16 or bf16"};
-}
-
 Decoder::Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
                  ThreadPool& pool, const DecoderOptions& options)
     : config_(config),
@@ -60,7 +54,12 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       weights_(weights, kernels, pool, options.on_pack),
       matmuls_(kernels, pool, scratch_bytes(config, kernels)),
       feed_forward_(config, kernels, pool, matmuls_, options.rows_max),
-      group_plan_(plan_kv_groups(config, kernels, options.kv_element, options.block_tokens)) {
+      group_plan_(plan_kv_groups(config, kernels, options.kv_cache_dtype, options.block_tokens)),
+      ropes_(config, weights.rope_frequencies, options.rows_max),
+      sink_queries_(config, kernels, weights.rope_frequencies, options.rows_max,
+                    widest_of(config, [&](std::uint32_t layer) {
+                      return std::size_t{config.heads} * config.heads_of(layer).key_dim;
+                    })) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
   residual_.resize(rows, config.width);
@@ -75,16 +74,6 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
     latent_attention_.emplace(config, kernels, matmuls_, rows);
   } else {
     value_.resize(widest([](const HeadShape& one) { return one.kv_heads * one.value_dim; }));
-  }
-  // The file's divisors are those of the first rotation.
-  for (const RopeConfig& rope : config.ropes) {
-    BatchRope& made = ropes_.emplace_back(
-        BatchRope{RopeTable(rope, ropes_.empty() ? std::span<const float>(weights.rope_frequencies)
-                                                 : std::span<const float>()),
-                  {},
-                  {}});
-    made.cosines.resize(rows * made.table.pairs());
-    made.sines.resize(rows * made.table.pairs());
   }
   if (config.branch_norms != BranchNorms::kInput || config.residual_scale != 1 ||
       config.experts.router.experts > 0) {
@@ -125,23 +114,19 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
 void Decoder::place_rows(const Batch& batch) {
   ASSERT(batch.tokens.size() <= options_.rows_max, "the batch has more rows than rows_max");
   batch_tokens_.clear();
+  sink_queries_.clear();
   for (const SequenceRows& sequence : batch.sequences) {
     ASSERT(sequence.tables.size() == group_plan_.groups.size(), "one block table per group");
     for (std::uint32_t row = 0; row < sequence.rows; ++row) {
       batch_tokens_.push_back({&sequence, sequence.first_position + row});
+      sink_queries_.add(batch_tokens_.back().position, sequence.policy);
     }
   }
   ASSERT(batch_tokens_.size() == batch.tokens.size(), "every row belongs to one sequence");
   nonfinite_rows_.assign(batch_tokens_.size(), 0);
-  pool_.run(batch_tokens_.size(), [&](WorkRange range) {
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      for (BatchRope& rope : ropes_) {
-        const std::size_t at = row * rope.table.pairs();
-        rope.table.fill(batch_tokens_[row].position, rope.cosines.data() + at,
-                        rope.sines.data() + at);
-      }
-    }
-  });
+  ropes_.place(pool_, batch_tokens_.size(),
+               [&](std::size_t row) { return std::optional(batch_tokens_[row].position); });
+  sink_queries_.place(pool_);
 }
 
 void Decoder::embed(const Batch& batch) {

@@ -18,26 +18,25 @@
 #include "kv/memory/cache_groups.h"
 #include "kv/memory/page_buffer.h"
 #include "model/batch.h"
+#include "model/batch_ropes.h"
 #include "model/config.h"
 #include "model/feed_forward.h"
 #include "model/float_rows.h"
+#include "model/kv_groups.h"
 #include "model/latent_attention.h"
 #include "model/matmul_runner.h"
 #include "model/packed_weights.h"
-#include "model/rope.h"
+#include "model/sink_queries.h"
 #include "model/weights.h"
 
 namespace pagoda::model {
 
 struct DecoderOptions {
   std::uint32_t rows_max = 512;  // rows of one forward pass, which size the activations
-  std::optional<kv::memory::Element> kv_element = {};  // unset: the kernel set's default
+  KvCacheDtype kv_cache_dtype = {};
   std::uint32_t block_tokens = 16;
   PackProgress on_pack = {};
 };
-
-// Refuses an element that only GPUs support; the error names it.
-Status check_kv_element(std::optional<kv::memory::Element> element);
 
 class Decoder {
  public:
@@ -75,6 +74,7 @@ class Decoder {
   };
   // Consecutive rows of one sequence that attend together.
   struct AttentionTile {
+    kernels::Attention job;
     kernels::AttentionRows rows;
     std::size_t first_row;  // in the batch
     const float* sinks;     // partial results of all heads' sinks, or null
@@ -87,7 +87,7 @@ class Decoder {
   };
   // The attention of a layer: what kernels are told, its heads, and where its rows are.
   struct LayerAttention {
-    kernels::Attention job;
+    kernels::Attention job;  // before the policies of sequences
     HeadShape heads;
     std::uint32_t group;  // query heads per KV head
     kv::memory::LayerView view;
@@ -110,10 +110,11 @@ class Decoder {
   void normalise_row(const std::vector<float>& weight, std::size_t row, std::byte* to,
                      std::size_t to_row, std::size_t thread);
   void normalise_heads(float* heads, std::size_t width, const std::vector<float>& weight) const;
-  kernels::RopeRow rope_row(std::uint32_t layer, std::size_t row) const;
-  void project(std::uint32_t layer, const HeadShape& heads);
-  void norm_and_rotate(std::uint32_t layer, const HeadShape& heads);
+  void project(std::uint32_t layer, const LayerAttention& attention);
+  void norm_and_rotate(std::uint32_t layer, const LayerAttention& attention);
   void check_queries(const LayerAttention& layer);
+  void check_query(const LayerAttention& layer, std::size_t row, std::uint64_t position,
+                   float* query);
   void store(const LayerAttention& layer);
   void attend(const LayerAttention& layer);
   std::uint32_t rows_together(const LayerAttention& layer) const;
@@ -125,8 +126,11 @@ class Decoder {
   void merge_split(const LayerAttention& layer, const AttentionTile& tile, std::uint64_t split,
                    const float* partials, float* totals) const;
   void finish_tile(const LayerAttention& layer, const AttentionTile& tile, std::uint32_t kv_head,
-                   float* totals);
+                   float* totals, std::byte* memory);
   void mix_attended(const HeadShape& heads);
+  bool sees_gap(const LayerAttention& layer, std::size_t row) const {
+    return layer.job.window == 0 && sink_queries_.sees_gap(row);
+  }
   kv::memory::SequenceView sequence_view(std::size_t row, const LayerAttention& layer) const;
   std::size_t activation_bytes(std::size_t columns) const {
     return kernels::activation_bytes(kernels_.numerics, columns, options_.rows_max);
@@ -141,13 +145,8 @@ class Decoder {
   FeedForward feed_forward_;
   std::optional<LatentAttention> latent_attention_;  // of models with latents
   kv::memory::CacheGroupPlan group_plan_;
-  // A rotation, and its angles for the rows of the batch.
-  struct BatchRope {
-    RopeTable table;
-    std::vector<float> cosines;  // [rows_max, pairs]
-    std::vector<float> sines;    // [rows_max, pairs]
-  };
-  std::vector<BatchRope> ropes_;           // those of the configuration
+  BatchRopes ropes_;
+  SinkQueries sink_queries_;
   std::vector<std::vector<float>> sinks_;  // [layers][heads] partial results; empty: no sinks
 
   // Activations, [rows_max, …] each, allocated once.

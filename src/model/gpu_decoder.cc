@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/assert.h"
+#include "model/kv_groups.h"
 #include "model/rope.h"
 
 namespace pagoda::model {
@@ -18,7 +19,7 @@ kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const GpuDecode
   std::vector<kv::memory::LayerKind> layers;
   for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
     const HeadShape heads = config.heads_of(layer);
-    const kv::memory::PageLayout one_layer = {.element = options.kv_element,
+    const kv::memory::PageLayout one_layer = {.elements = options.kv_element,
                                               .block_tokens = options.block_tokens,
                                               .layers = 1,
                                               .kv_heads = heads.kv_heads,
@@ -46,7 +47,7 @@ Status check_operations(const Config& config) {
 
 // Rows of keys and values are whole numbers of 16 bytes, and values of 16 dimensions.
 Status check_heads(const HeadShape& heads, bool is_latent, kv::memory::Element element) {
-  const std::size_t row_bytes = heads.key_dim * kv::memory::element_bytes(element);
+  const std::size_t row_bytes = heads.key_dim * kv::memory::unit_bytes(element);
   const bool fits =
       is_latent ? heads.key_dim <= cuda::kLatentDimMax && heads.value_dim <= cuda::kHeadDimMax
                 : heads.key_dim <= cuda::kHeadDimMax && heads.value_dim == heads.key_dim;
@@ -69,11 +70,7 @@ Status check_shape(const Config& config, const GpuDecoderOptions& options) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("`block_size`: is {}, but the GPU takes 16, 32, 64 or 128", block)};
   }
-  if (options.kv_element == kv::memory::Element::kF32) {
-    return Error{ErrorCode::kUnsupported,
-                 "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16 or fp8"};
-  }
-  return ok_status();
+  return check_gpu_kv_cache_dtype(options.kv_element);
 }
 
 constexpr std::uint32_t kStepsWithoutGraphs = 256;
@@ -88,7 +85,7 @@ GpuStepLimits step_limits(const Config& config, const GpuDecoderOptions& options
     const kv::memory::PageLayout& layout = groups.layouts[i];
     // Wide tiles are copied to the tensor cores as they are, so that they need 2-byte elements.
     const bool has_wide_tiles = cuda::is_plain_attention(layout, config.score_cap) &&
-                                kv::memory::element_bytes(options.kv_element) == 2;
+                                kv::memory::unit_bytes(options.kv_element) == 2;
     limits.attention.push_back({.heads = config.heads,
                                 .kv_heads = layout.kv_heads,
                                 .window = groups.groups[i].window,
@@ -245,6 +242,22 @@ Status GpuDecoder::check_uploads() { return weights_.uploads().check(stream_); }
 Status GpuDecoder::logits(std::span<const std::uint32_t> rows) {
   RETURN_IF_ERROR(step_.send_logit_rows(stream_, rows));
   launch_logits(static_cast<std::uint32_t>(rows.size()), 0);
+  return device::last_launch_error();
+}
+
+Status GpuDecoder::hidden(std::span<const std::uint32_t> rows) {
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const std::uint32_t count = consecutive_rows(rows.subspan(begin));
+    cuda::launch_row_norm(
+        {.values = residual_.as<float>() + std::size_t{rows[begin]} * config_.width,
+         .stride = config_.width,
+         .weight = weights_.output_norm(),
+         .rows = count,
+         .width = config_.width,
+         .epsilon = config_.norm_epsilon},
+        stream_.handle());
+    begin += count;
+  }
   return device::last_launch_error();
 }
 

@@ -77,6 +77,13 @@ class GpuDecoder {
   // synchronised.
   Status logits(std::span<const std::uint32_t> rows);
 
+  // Computes the hidden states of these rows of the last forward(), ascending, after the last norm,
+  // in fp32 (kernels/cuda/ops.h, row norm) and in the place of what logits are computed from: it is
+  // the last thing that is asked of a step.
+  Status hidden(std::span<const std::uint32_t> rows);
+  // [rows of the step, width]: valid, in the stream's order, for rows of the last hidden().
+  const float* hidden_data() const { return residual_.as<float>(); }
+
   // [logit_rows_max, vocabulary] of the last logits, and a token for each of the last samples.
   const float* logits_data() const { return logits_.as<float>(); }
   const std::uint32_t* sampled_tokens() const { return sampled_tokens_.as<std::uint32_t>(); }

@@ -20,6 +20,12 @@ constexpr std::uint32_t kPartialDims = 256;
 
 }  // namespace
 
+std::uint32_t consecutive_rows(std::span<const std::uint32_t> rows) {
+  std::uint32_t count = 0;
+  while (count < rows.size() && rows[count] == rows.front() + count) ++count;
+  return count;
+}
+
 std::uint32_t launched_rows(std::uint32_t rows) {
   if (rows <= 8) return std::bit_ceil(rows);
   if (rows <= 256) return (rows + 7) / 8 * 8;

@@ -57,6 +57,9 @@ struct GpuStepLimits {
 // are few graphs.
 std::uint32_t launched_rows(std::uint32_t rows);
 
+// How many of the ascending `rows`, from the first, follow one another without a gap.
+std::uint32_t consecutive_rows(std::span<const std::uint32_t> rows);
+
 class GpuStep {
  public:
   Status take_memory(const GpuStepLimits& limits);

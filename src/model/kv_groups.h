@@ -2,18 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
+#include "base/result.h"
 #include "kernels/ops.h"
 #include "kv/memory/cache_groups.h"
 #include "model/config.h"
+#include "model/kv_cache_dtype.h"
 
 namespace pagoda::model {
 
 // Layers that keep rows of one shape for the same keys share a group. Layers that attend to the
-// rows of others have none. `element`: unset, the kernel set's default.
+// rows of others have none. Checked by check_kv_cache_dtype.
 kv::memory::CacheGroupPlan plan_kv_groups(const Config& config, const kernels::KernelSet& kernels,
-                                          std::optional<kv::memory::Element> element,
-                                          std::uint32_t block_tokens);
+                                          const KvCacheDtype& dtype, std::uint32_t block_tokens);
+
+// Refuses elements that the model's rows cannot have, also values that differ from keys where a
+// latent is both, and layers that it does not have.
+Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype);
+
+// Refuses what GPUs do not keep: they keep all rows as bf16, as fp16 or as fp8 (E4M3).
+Status check_gpu_kv_cache_dtype(const KvCacheDtype& dtype);
 
 }  // namespace pagoda::model

@@ -62,12 +62,19 @@ void LatentAttention::finish_key(const LatentWeights& latent, const kernels::Rop
 }
 
 void LatentAttention::split_queries(std::size_t row, const kernels::RopeRow& rope, float* queries) {
-  const std::size_t plain = config_.latent.plain_dim;
+  for (std::uint32_t head = 0; head < config_.heads; ++head) {
+    kernels_.pack_activations(raw_queries_.row(row) + std::size_t{head} * query_dim_,
+                              config_.latent.plain_dim, head_part(head), row);
+  }
+  rotate_queries(row, rope, queries);
+}
+
+void LatentAttention::rotate_queries(std::size_t row, const kernels::RopeRow& rope,
+                                     float* queries) const {
   for (std::uint32_t head = 0; head < config_.heads; ++head) {
     const float* const raw = raw_queries_.row(row) + std::size_t{head} * query_dim_;
     float* const rotated = queries + std::size_t{head} * config_.key_dim + config_.latent.rank;
-    kernels_.pack_activations(raw, plain, head_part(head), row);
-    std::copy_n(raw + plain, rope_dims_, rotated);
+    std::copy_n(raw + config_.latent.plain_dim, rope_dims_, rotated);
     kernels_.rope(rotated, rope);
   }
 }

@@ -7,9 +7,26 @@
 
 namespace pagoda::net {
 
-Result<Url> parse_url(const std::string& text, const std::string& argument) {
-  constexpr std::string_view kPlain = "http://";
-  constexpr std::string_view kTls = "https://";
+namespace {
+
+constexpr std::string_view kPlain = "http://";
+constexpr std::string_view kTls = "https://";
+
+// A key that goes to another machine goes by the scheme that was said; to this one HTTP will do.
+std::string with_scheme(const std::string& text) {
+  for (const std::string_view host : {"localhost", "127.0.0.1", "[::1]"}) {
+    if (!text.starts_with(host)) continue;
+    const bool ends =
+        text.size() == host.size() || text[host.size()] == ':' || text[host.size()] == '/';
+    if (ends) return std::string(kPlain) + text;
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Url> parse_url(const std::string& given, const std::string& argument) {
+  const std::string text = with_scheme(given);
   Url url;
   url.tls = text.starts_with(kTls);
   if (!url.tls && !text.starts_with(kPlain)) {

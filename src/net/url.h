@@ -16,8 +16,9 @@ struct Url {
   const char* scheme() const { return tls ? "https" : "http"; }
 };
 
-// http[s]://host[:port][/path][/v1]. Errors begin with `argument`, which it was given as: "URL", or
+// http[s]://host[:port][/path][/v1]; of this machine (localhost, 127.0.0.1, [::1]) the scheme may
+// be left out. Errors begin with `argument`, which it was given as: "URL", or
 // an option's field in backticks.
-Result<Url> parse_url(const std::string& text, const std::string& argument);
+Result<Url> parse_url(const std::string& given, const std::string& argument);
 
 }  // namespace pagoda::net

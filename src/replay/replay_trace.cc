@@ -73,18 +73,24 @@ TraceReport replay_trace(
   return report;
 }
 
-PlotPanel plot_panel(const TraceReport& report, std::span<const Capacity> capacities) {
-  PlotPanel panel = {.title = std::filesystem::path(report.trace).filename().string(),
-                     .ticks = {},
-                     .lines = {},
-                     .infinite_rate = report.infinite.blocks_hit_rate()};
+terminal::PlotPanel plot_panel(const TraceReport& report, std::span<const Capacity> capacities) {
+  const auto x_of = [&](std::size_t capacity) {
+    return static_cast<double>(report.capacity_blocks[capacity]);
+  };
+  terminal::PlotPanel panel = {
+      .title = std::filesystem::path(report.trace).filename().string(),
+      .x_title = "cache capacity (logarithmic)",
+      .y_title = "block hit rate",
+      .ticks = {},
+      .lines = {},
+      .level = terminal::PlotLevel{report.infinite.blocks_hit_rate(), "infinite cache"}};
   for (std::size_t c = 0; c < capacities.size(); ++c) {
-    panel.ticks.push_back({report.capacity_blocks[c], capacities[c].text});
+    panel.ticks.push_back({x_of(c), capacities[c].text});
   }
   const auto add_line = [&](const PolicyCurve& curve) {
-    PlotLine line = {.name = curve.policy, .points = {}};
+    terminal::PlotLine line = {.name = curve.policy, .points = {}};
     for (std::size_t c = 0; c < curve.hits.size(); ++c) {
-      line.points.push_back({report.capacity_blocks[c], curve.hits[c].blocks_hit_rate()});
+      line.points.push_back({x_of(c), curve.hits[c].blocks_hit_rate()});
     }
     panel.lines.push_back(std::move(line));
   };

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "kv/evict/policy.h"
 #include "replay/capacity.h"
-#include "replay/plot.h"
 #include "replay/report.h"
 #include "replay/trace.h"
+#include "terminal/plot.h"
 
 namespace pagoda::replay {
 
@@ -32,7 +32,7 @@ TraceReport replay_trace(
     const Trace& trace, const ReplayQuestion& question, const Clock& clock,
     const std::function<void(std::uint64_t touches, std::uint64_t total)>& on_progress);
 
-// The report's curves as a picture.
-PlotPanel plot_panel(const TraceReport& report, std::span<const Capacity> capacities);
+// The report's curves as a plot.
+terminal::PlotPanel plot_panel(const TraceReport& report, std::span<const Capacity> capacities);
 
 }  // namespace pagoda::replay

@@ -120,7 +120,7 @@ std::optional<WaitReason> Planner::reached_limit(const SchedulerView& now,
   const ClassUse& use = classes_[task.context_class];
   // The class's share never holds back a class without a running sequence.
   if (context_class.share >= 1.0 || use.sequences == 0) return std::nullopt;
-  const std::uint64_t blocks = demand_.blocks_at_peak(task.length());
+  const std::uint64_t blocks = demand_.blocks_at_peak(task.scope->groups(), task.length());
   if (use.sequences + task.sequence_count >
           ContextClasses::part(context_class, options_.sequences_max) ||
       use.blocks + blocks > ContextClasses::part(context_class, now.cache.pool().blocks())) {
@@ -170,19 +170,19 @@ bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
 std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                                      const kv::Match& match) const {
   std::uint64_t held = 0;
-  for (const kv::memory::AttentionSpec& spec : demand_.groups) {
-    const std::uint64_t first =
-        kv::memory::first_block_kept(spec, match.tokens, demand_.block_tokens);
-    held += match.nodes.size() + (match.partial ? 1 : 0) - first;
+  for (const kv::memory::AttentionSpec& spec : task.scope->groups()) {
+    const kv::memory::BlocksKept kept(spec, match.tokens, demand_.block_tokens);
+    held += kept.count(0, match.nodes.size() + (match.partial ? 1 : 0));
   }
-  const std::uint64_t peak = demand_.blocks_at_peak(task.length());
-  return now.cache.blocks_needed(match, match.tokens) + (peak > held ? peak - held : 0);
+  const std::uint64_t peak = demand_.blocks_at_peak(task.scope->groups(), task.length());
+  return now.cache.blocks_needed(*task.scope, match, match.tokens) +
+         (peak > held ? peak - held : 0);
 }
 
 // Returns how many blocks a running sequence will still take, for the rest of its known tokens and
 // its next token.
 std::uint64_t Planner::blocks_promised(const SequenceTask& task) const {
-  const std::uint64_t peak = demand_.blocks_at_peak(task.length() + 1);
+  const std::uint64_t peak = demand_.blocks_at_peak(task.scope->groups(), task.length() + 1);
   const std::uint64_t held = task.sequence->blocks_held();
   return peak - std::min(peak, held);
 }
@@ -203,7 +203,8 @@ void Planner::count_admitted(const SequenceTask& task, std::uint64_t blocks) {
   blocks_left_ -= blocks;
   sequences_left_ -= task.sequence_count;
   classes_[task.context_class].sequences += task.sequence_count;
-  classes_[task.context_class].blocks += demand_.blocks_at_peak(task.length());
+  classes_[task.context_class].blocks +=
+      demand_.blocks_at_peak(task.scope->groups(), task.length());
   sequences_admitted_[task.tenant.value()] += task.sequence_count;
   kv_tokens_admitted_[task.tenant.value()] += task.length();
 }

@@ -11,8 +11,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::Cache& cache, TenantTa
     : options_(options),
       cache_(cache),
       tenants_(tenants),
-      demand_{.groups = cache.options().groups,
-              .block_tokens = cache.options().block_tokens,
+      demand_{.block_tokens = cache.options().block_tokens,
               .chunk_tokens_max = options.batched_tokens_max * (launches_ahead + 1)},
       planner_(options_, demand_),
       classes_(options.context_classes.size()),
@@ -117,7 +116,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   const std::uint64_t behind = task.length() - match.tokens;
   const auto tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.tokens_max));
-  open->sequence.expect(task.tokens_max);
+  open->sequence.expect(task.tokens_expected());
   auto reserved = cache_.reserve(open->sequence, match.tokens + tokens);
   auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
   if (copies == nullptr) {
@@ -131,7 +130,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   --waiting_count(task);
   task.state = TaskState::kRunning;
   task.sequence = std::move(open->sequence);
-  task.tokens.reserve(task.tokens_max);
+  task.tokens.reserve(task.tokens_expected());
   task.tokens_launched = match.tokens;
   task.tokens_at_admission = task.tokens.size();
   task.times_passed = 0;
@@ -140,7 +139,7 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
     task.tokens_cached = match.tokens;
     task.prompt_tokens_seen = found.tokens;
   }
-  task.class_blocks = demand_.blocks_at_peak(task.length());
+  task.class_blocks = demand_.blocks_at_peak(task.scope->groups(), task.length());
   start_running(task);
   launch_chunk(step, {.task = &task,
                       .first = match.tokens,
@@ -156,7 +155,7 @@ void Scheduler::skip_ahead(SequenceTask& task) {
   auto opened = cache_.open(*task.scope, match, task.tokens, task.block_hashes);
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return;
-  open->sequence.expect(task.tokens_max);
+  open->sequence.expect(task.tokens_expected());
   task.scope->branch = open->sequence.branch();
   task.sequence = std::move(open->sequence);
   task.tokens_launched = match.tokens;

@@ -45,8 +45,8 @@ void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {
     return requeue(follower);
   }
   follower.sequence = cache_.fork(*leader.sequence);
-  follower.sequence->expect(follower.tokens_max);
-  follower.tokens.reserve(follower.tokens_max);
+  follower.sequence->expect(follower.tokens_expected());
+  follower.tokens.reserve(follower.tokens_expected());
   follower.tokens_launched = leader.sequence->tokens_computed();
   follower.tokens_at_admission = follower.tokens.size();
   follower.state = TaskState::kRunning;

@@ -98,6 +98,11 @@ struct SequenceTask {
     const bool may_run = length() < tokens_max && !forks_first && !is_paused();
     return may_run ? length() - tokens_launched : 0;
   }
+  // Returns for how many tokens memory is taken ahead: under a KV policy a limit may be far away.
+  std::uint64_t tokens_expected() const {
+    constexpr std::uint64_t kBoundedTokens = std::uint64_t{1} << 16;
+    return scope->policy().is_full() ? tokens_max : std::min(tokens_max, kBoundedTokens);
+  }
   bool was_preempted() const { return preemptions > 0; }
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }
 };

@@ -27,7 +27,7 @@ struct TenantLimits {
   std::uint64_t tokens_per_minute = 0;      // prompt and output tokens; more are refused
   std::uint64_t context_tokens = 0;         // prompt and output of one sequence
   std::uint64_t output_tokens = 0;          // output of one sequence
-  std::uint64_t output_tokens_default = 0;  // for requests that set none; 0: what fits
+  std::uint64_t output_tokens_default = 0;  // for requests that set none; 0: the server's
 };
 
 // Totals since the start.

@@ -34,8 +34,7 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
       ended = end_session(body, model, request);
       return {};
     }
-    const ReadingTerms terms{memory, request.may_take_long};
-    return read_any_completion(std::move(body), model, terms);
+    return read_any_completion(std::move(body), model, reading_terms(request, memory));
   };
   CompletionRequest asked = read();
   if (ended) return ended;

@@ -365,7 +365,13 @@ Usage Completion::usage() const {
     usage.add_written(submitted.written_tokens,
                       written_shares(asked, submitted.breakpoints, submitted.cached_tokens));
   }
-  for (const Choice& choice : choices_) usage.add_completion(choice.text.tokens());
+  const kv::KvPolicy policy = engine::policy_of(request_.engine, model_.engine.limits());
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const std::uint64_t output = choices_[i].text.tokens();
+    usage.add_completion(output);
+    const Prompt& prompt = request_.prompts[i / request_.choices_per_prompt()];
+    if (!policy.is_full()) usage.add_bounded(policy, prompt.tokens.size() + output);
+  }
   return usage;
 }
 
@@ -392,6 +398,7 @@ LogEntry Completion::log_entry(bool with_prompts) const {
                     .finish = std::string(choices_.front().finish_reason),
                     .status = 200,
                     .error = {},
+                    .ignored = request_.ignored,
                     .prompts = {}};
   if (first_token_ns_ != 0) entry.first_token_s = seconds_between(begun_ns_, first_token_ns_);
   if (error_) {

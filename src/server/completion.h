@@ -63,6 +63,8 @@ class Completion {
 
   // Call this once the completion has finished without an error.
   HttpReply reply() const;
+  // Is reply() work for a text worker, however short it is?
+  bool reply_takes_long() const { return request_.writer && request_.writer->takes_long(); }
 
   // An estimate of the completion's memory in bytes.
   // What prompts and replies take, by which it is decided where they are handled.
@@ -122,6 +124,9 @@ class Completion {
   HttpReply embeddings() const;
   HttpReply cache_action() const;
   Json normalised() const;
+  bool is_truncated() const;
+  bool policy_drops() const;
+  Json truncated() const;
   Json explained() const;
   Submitted& submitted_of(const Choice& choice) {
     return submitted_[choice.state.index / request_.choices_per_prompt()];

@@ -1,4 +1,6 @@
 // What a completion tells about the cache.
+#include <algorithm>
+
 #include "server/api/cache_explain.h"
 #include "server/api/retain.h"
 #include "server/completion.h"
@@ -8,6 +10,10 @@ namespace pagoda::server {
 // The members of a reply that tell what happened in the cache.
 Json Completion::cache_members() const {
   Json members = request_.cache.diagnosis;
+  if (is_truncated() || policy_drops()) {
+    members["truncated"] = true;  // as llama.cpp says it
+  }
+  if (is_truncated()) members["prompt_truncated"] = truncated();
   if (!request_.prompts.front().normalised.empty()) members["prompt_normalised"] = normalised();
   if (request_.retain) members["retain"] = retained();
   if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
@@ -17,8 +23,34 @@ Json Completion::cache_members() const {
 
 // The same question as whether cache_members() has any.
 bool Completion::tells_of_cache() const {
-  return !request_.cache.diagnosis.empty() || !request_.prompts.front().normalised.empty() ||
-         request_.retain || request_.cache.asks_to_keep() || request_.engine.explain;
+  return is_truncated() || policy_drops() || !request_.cache.diagnosis.empty() ||
+         !request_.prompts.front().normalised.empty() || request_.retain ||
+         request_.cache.asks_to_keep() || request_.engine.explain;
+}
+
+// Has a KV policy let go of tokens so far?
+bool Completion::policy_drops() const {
+  const kv::KvPolicy policy = engine::policy_of(request_.engine, model_.engine.limits());
+  const std::size_t each = request_.choices_per_prompt();
+  for (std::size_t i = 0; i < choices_.size() && !policy.is_full(); ++i) {
+    const std::uint64_t prompt = request_.prompts[i / each].tokens.size();
+    if (policy.tokens_dropped(prompt + choices_[i].text.tokens()) > 0) return true;
+  }
+  return false;
+}
+
+bool Completion::is_truncated() const {
+  return std::any_of(request_.prompts.begin(), request_.prompts.end(),
+                     [](const Prompt& prompt) { return prompt.truncated.has_value(); });
+}
+
+// Returns one value for one prompt and an array for several.
+Json Completion::truncated() const {
+  Json all = Json::array();
+  for (const Prompt& prompt : request_.prompts) {
+    all.push_back(prompt.truncated ? truncation_json(*prompt.truncated) : Json(nullptr));
+  }
+  return all.size() == 1 ? all.front() : all;
 }
 
 // The lines as the model got them, and what that saved.
@@ -61,6 +93,7 @@ Json Completion::explained() const {
   const ExplainTerms terms = {.now_ns = model_.engine.now_ns(),
                               .salted_beside_tiers = is_salted && !model_.tiers.empty(),
                               .option_name = option_name_,
+                              .policy = engine::policy_of(request_.engine, model_.engine.limits()),
                               .form = model_.form ? &model_.form->found.form : nullptr};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {

@@ -7,9 +7,9 @@
 namespace pagoda::server {
 
 bool is_completion_path(std::string_view path) {
-  constexpr std::array<std::string_view, 6> kPaths = {"/v1/completions", "/v1/chat/completions",
-                                                      "/v1/messages",    "/v1/responses",
-                                                      "/api/chat",       "/api/generate"};
+  constexpr auto kPaths = std::to_array<std::string_view>(
+      {"/v1/completions", "/v1/chat/completions", "/v1/chat/compact", "/v1/messages",
+       "/v1/responses", "/v1/responses/compact", "/api/chat", "/api/generate"});
   return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();
 }
 

@@ -52,6 +52,12 @@ ReadingMemory reading_memory(const HttpRequest& request, const ServerState& stat
   return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr, &state.stops());
 }
 
+ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory) {
+  return {.memory = memory,
+          .may_take_long = request.may_take_long,
+          .context_tokens = request.caller.context_tokens};
+}
+
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
   if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
   Json body = parse_json(request.body, &memory);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "server/api/chat_prompt.h"
 #include "server/completion.h"
 #include "server/http_reply.h"
 #include "server/json.h"
@@ -15,6 +16,9 @@ namespace pagoda::server {
 // per thread is parsed: they are not counted, so that small requests are read however much memory
 // others hold.
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state);
+
+// The terms under which a body of this request is read.
+ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory);
 
 // Parses the body, and checks the model that it names. Throws ApiError.
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory);

@@ -190,7 +190,7 @@ awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completio
     co_return co_await send(incoming,
                             error_reply(*completion.error(), style_of(incoming.request.path)));
   }
-  if (completion.text_bytes() <= kShortReplyBytes) {
+  if (completion.text_bytes() <= kShortReplyBytes && !completion.reply_takes_long()) {
     co_return co_await send(incoming, completion.reply());
   }
   const std::optional<HttpReply> reply =

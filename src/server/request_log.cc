@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -46,6 +47,7 @@ Json members(const LogEntry& entry) {
   add_seconds("ttft_s", entry.first_token_s);
   add_seconds("e2e_s", entry.total_s);
   add_text("error", entry.error);
+  add_text("ignored_fields", fmt::format("{}", fmt::join(entry.ignored, ",")));
   if (!entry.prompts.empty()) all["prompts"] = entry.prompts;
   return all;
 }

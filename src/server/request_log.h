@@ -41,6 +41,7 @@ struct LogEntry {
   std::string finish;  // the first choice's finish reason ("stop"), or "cancelled", "error"
   int status = 0;      // the HTTP status, or kClientGone
   std::string error;
+  std::vector<std::string> ignored = {};  // fields of the request that nobody knows
   std::vector<std::string> prompts;
 
   // nginx's status for a client that closed the connection before the reply.

@@ -25,6 +25,7 @@
 #include "server/api_error.h"
 #include "server/cache_routes.h"
 #include "server/cache_tree.h"
+#include "server/compact_routes.h"
 #include "server/completion_route.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
@@ -117,21 +118,21 @@ CompletionRequest read_chat(const HttpRequest& request, const ServerState& state
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return read_chat_request(read_body(request, model, memory), model,
-                           {memory, request.may_take_long});
+                           reading_terms(request, memory));
 }
 
 CompletionRequest read_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return read_text_request(read_body(request, model, memory), model,
-                           {memory, request.may_take_long});
+                           reading_terms(request, memory));
 }
 
 CompletionRequest read_any(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return read_any_completion(read_body(request, model, memory), model,
-                             {memory, request.may_take_long});
+                             reading_terms(request, memory));
 }
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
@@ -159,7 +160,7 @@ Routed complete_translated(const HttpRequest& request, const ServerState& state,
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
     return read_translated(Translate(read_body(request, model, memory), &memory), model,
-                           {memory, request.may_take_long});
+                           reading_terms(request, memory));
   };
   CompletionRequest asked = read();
   asked.writer = std::move(writer);
@@ -180,7 +181,7 @@ Routed create_response(const HttpRequest& request, const ServerState& state) {
     Json body = read_body(request, model, memory);
     echo = responses::echo_of_responses(body);
     return read_translated(responses::chat_of_responses(std::move(body), &memory), model,
-                           {memory, request.may_take_long});
+                           reading_terms(request, memory));
   };
   CompletionRequest asked = read();
   asked.memory_bytes += echo.members.size();
@@ -241,7 +242,7 @@ Routed answer_json(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return json_reply(
-      Answer(read_body(request, model, memory), model, {memory, request.may_take_long}));
+      Answer(read_body(request, model, memory), model, reading_terms(request, memory)));
 }
 
 Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
@@ -314,6 +315,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"POST", "/v1/completions", completions, false, Access::kKey},
     {"POST", "/v1/embeddings", embeddings, false, Access::kKey},
     {"POST", "/v1/responses", create_response, false, Access::kKey},
+    {"POST", "/v1/chat/compact", compact_chat, false, Access::kKey},
+    {"POST", "/v1/responses/compact", compact_response, false, Access::kKey},
     {"POST", "/v1/messages", create_message, false, Access::kKey},
     {"POST", "/v1/messages/count_tokens", answer_json<count_message_tokens>, false, Access::kKey},
     {"POST", "/api/chat", ollama_chat, false, Access::kKey},

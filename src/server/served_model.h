@@ -43,6 +43,10 @@ struct ServedModel {
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }
+  // Of a request, whose KV policy may let it go on beyond that.
+  std::uint64_t context_tokens(const engine::Request& request) const {
+    return engine::context_under(policy_of(request, engine.limits()), engine.limits());
+  }
 };
 
 // Throws ApiError (404) unless `name` is one of the model's names.

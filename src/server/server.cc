@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -84,9 +85,18 @@ class Marked {
   std::atomic<bool>& mark_;
 };
 
+std::string url_of(const tcp::endpoint& endpoint, bool tls) {
+  const std::string host = endpoint.address().to_string();
+  return fmt::format("{}://{}:{}", tls ? "https" : "http",
+                     endpoint.address().is_v6() ? fmt::format("[{}]", host) : host,
+                     endpoint.port());
+}
+
 Error cannot_listen(const ServerOptions& options, const error_code& error) {
+  const bool is_taken = error == asio::error::address_in_use;
   return {ErrorCode::kIo,
-          fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message())};
+          fmt::format("cannot listen on {}:{}: {}{}", options.host, options.port, error.message(),
+                      is_taken ? "; `port` takes another one, and `port=0` any that is free" : "")};
 }
 
 }  // namespace
@@ -147,6 +157,7 @@ Status Server::State::bind() {
   if (error) return cannot_listen(options, error);
   const tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor.open(endpoint.protocol(), error);
+  if (!error) fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);  // no child has the port
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
@@ -334,11 +345,19 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options,
 }
 
 std::string Server::address() const {
-  const tcp::endpoint endpoint = state_->acceptor.local_endpoint();
-  const std::string host = endpoint.address().is_v6()
-                               ? fmt::format("[{}]", endpoint.address().to_string())
-                               : endpoint.address().to_string();
-  return fmt::format("{}://{}:{}", state_->options.tls ? "https" : "http", host, endpoint.port());
+  return url_of(state_->acceptor.local_endpoint(), state_->options.tls.has_value());
+}
+
+std::string Server::local_address() const {
+  tcp::endpoint endpoint = state_->acceptor.local_endpoint();
+  if (endpoint.address().is_unspecified()) {
+    if (endpoint.address().is_v6()) {
+      endpoint.address(asio::ip::address_v6::loopback());
+    } else {
+      endpoint.address(asio::ip::address_v4::loopback());
+    }
+  }
+  return url_of(endpoint, state_->options.tls.has_value());
 }
 
 void Server::set_keys(std::shared_ptr<const KeyRing> keys) {

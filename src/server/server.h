@@ -27,6 +27,9 @@ class Server {
   ~Server();
 
   std::string address() const;  // "http://127.0.0.1:8000"
+  // The same as this machine reaches it: of 0.0.0.0 and ::, which are no address to connect to, the
+  // loopback address.
+  std::string local_address() const;
 
   // Sets the keys that are valid from now on. nullptr: no key is needed.
   void set_keys(std::shared_ptr<const KeyRing> keys);

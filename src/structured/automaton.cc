@@ -104,6 +104,10 @@ void Automaton::follow(Pc pc, std::uint32_t frame) {
       return;
     case Op::kJump:
       return visit(at.next, frame);
+    case Op::kCommit:
+      if (is_committed_) return visit(at.next, frame);
+      committed_.push_back({at.next, frame});
+      return;
     case Op::kSplit:
       for (std::uint32_t i = 0; i < at.extra; ++i) visit(program_->targets[at.next + i], frame);
       return;
@@ -128,12 +132,36 @@ void Automaton::follow(Pc pc, std::uint32_t frame) {
   }
 }
 
-StateId Automaton::take_closure() {
+void Automaton::follow_open() {
   while (!open_.empty()) {
     const Configuration next = open_.back();
     open_.pop_back();
     follow(next.pc, next.frame);
   }
+}
+
+void Automaton::keep_committed() {
+  seen_.clear();
+  seen_index_.clear();
+  reading_.clear();
+  closure_accepts_ = false;
+  is_committed_ = true;
+  for (const Configuration& one : committed_) visit(one.pc, one.frame);
+  follow_open();
+  is_committed_ = false;
+  committed_.clear();
+}
+
+bool Automaton::may_commit(StateId state) const {
+  if (program_->before_commit.empty()) return false;
+  const auto all = configurations(state);
+  return std::any_of(all.begin(), all.end(),
+                     [this](const Configuration& one) { return program_->before_commit[one.pc]; });
+}
+
+StateId Automaton::take_closure() {
+  follow_open();
+  if (!committed_.empty()) keep_committed();
   if (reading_.size() > kConfigurationsMax) exhausted_ = true;
   for (std::uint32_t level = 0; level < kJoinedLevels && !exhausted_; ++level) {
     join_counters(level);

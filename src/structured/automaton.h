@@ -73,6 +73,9 @@ class Automaton {
   }
 
   StateId canonical(StateId state);
+  // May a configuration of the state come to a kCommit, which would end the others? Then what may
+  // follow is known of all configurations together only.
+  bool may_commit(StateId state) const;
   // Returns the state of these configurations alone.
   StateId state_of(std::span<const Configuration> configurations);
   // Returns the state after the closing quote of a configuration at kString or kCountedString.
@@ -132,6 +135,9 @@ class Automaton {
   // Adds a configuration to the closure, unless it is there.
   void visit(Pc pc, std::uint32_t frame);
   void follow(Pc pc, std::uint32_t frame);
+  void follow_open();
+  // Drops all that was found, but for what came through a kCommit.
+  void keep_committed();
   StateId take_closure();
   // Joins the configurations of reading_ by their counters at `level` frames from the top.
   void join_counters(std::uint32_t level);
@@ -162,8 +168,10 @@ class Automaton {
   std::vector<Configuration> open_;  // to be followed
   std::vector<Configuration> seen_;  // all of them
   InternIndex seen_index_;
-  std::vector<Configuration> reading_;  // those that read a byte
-  std::vector<Counted> counted_;        // those that are being joined
+  std::vector<Configuration> reading_;    // those that read a byte
+  std::vector<Configuration> committed_;  // those behind a kCommit
+  bool is_committed_ = false;             // all that is followed came through one
+  std::vector<Counted> counted_;          // those that are being joined
   bool closure_accepts_ = false;
 };
 

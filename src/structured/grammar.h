@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -64,6 +65,15 @@ class GrammarBuilder {
   }
   GrammarNodeId optional(GrammarNodeId part) { return tree_.optional(part); }
   GrammarNodeId empty() const { return tree_.empty(); }
+  // A node that may stand within itself: `body` gets it and returns what it is.
+  GrammarNodeId recursive(const std::function<GrammarNodeId(GrammarNodeId)>& body) {
+    const RuleId rule = tree_.declare_rule();
+    const GrammarNodeId self = tree_.rule(rule);
+    tree_.define_rule(rule, body(self));
+    return self;
+  }
+  // See GrammarTree::commit().
+  GrammarNodeId commit() { return tree_.commit(); }
   // Errors as those of grammar_from_choice().
   Result<GrammarNodeId> choice(std::vector<std::string> texts);
   GrammarNodeId json_object(const JsonStyle& style = {});

@@ -42,7 +42,9 @@ class Dependents {
 using LeafFact = bool (*)(const GrammarNode& node);
 
 bool leaf_is_productive(const GrammarNode& node) { return node.kind != NodeKind::kNever; }
-bool leaf_is_nullable(const GrammarNode& node) { return node.kind == NodeKind::kEmpty; }
+bool leaf_is_nullable(const GrammarNode& node) {
+  return node.kind == NodeKind::kEmpty || node.kind == NodeKind::kCommit;
+}
 
 // Holds of a sequence when it holds of all children, of other nodes when it holds of one.
 std::vector<std::uint8_t> propagate(const GrammarTree& tree, const Dependents& dependents,

@@ -38,6 +38,7 @@ enum class NodeKind : std::uint8_t {
   kString,        // a JSON string of a to b code points, with its quotes
   kOtherKey,      // a JSON string that is none of choices[a], with its quotes
   kMultiple,      // a multiple of a, above 0, of up to kIntegerDigitsMax digits
+  kCommit,        // the empty text: what leads here is the only way to go on from here
 };
 
 struct GrammarNode {
@@ -70,6 +71,10 @@ class GrammarTree {
   GrammarNodeId multiple(std::uint32_t divisor) {
     return add({.kind = NodeKind::kMultiple, .a = divisor});
   }
+
+  // The empty text. A text that can be read up to here in one way goes on from here in no other
+  // way: other alternatives that read the same text are over. It stands outside rules.
+  GrammarNodeId commit() { return add({.kind = NodeKind::kCommit}); }
 
   // The name of rules that are declared without one, for errors: the part of the input that is
   // being read. It is short.

@@ -75,9 +75,10 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
 void Matcher::compute_mask(StateId state, std::span<MaskWord> mask) {
   std::vector<Configuration> strings;
   std::vector<Configuration> others;
+  const bool may_commit = automaton_.may_commit(state);
   for (const Configuration& one : automaton_.configurations(state)) {
     const Instruction& at = automaton_.instruction(one);
-    const bool sliced = is_string(at) && vocabulary_->slice(at.low) != nullptr;
+    const bool sliced = !may_commit && is_string(at) && vocabulary_->slice(at.low) != nullptr;
     (sliced ? strings : others).push_back(one);
   }
   for (const Configuration& one : strings) {

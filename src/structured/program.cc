@@ -38,6 +38,7 @@ class ProgramEmitter {
           fmt::format("{}the grammar needs more than {} instructions", place, kInstructionsMax)};
     }
     program_.depths = completion_depths(program_);
+    if (has_commit_) mark_before_commit();
     return std::move(program_);
   }
 
@@ -114,8 +115,34 @@ class ProgramEmitter {
         return emit_other_key(tree_.choices()[node.a], next);
       case NodeKind::kMultiple:
         return emit_multiple(node.a, next);
+      case NodeKind::kCommit:
+        has_commit_ = true;
+        return add({.op = Op::kCommit, .next = next});
     }
     return kFailPc;
+  }
+
+  // What follows an instruction was emitted before it, but for loops and rules: few rounds do.
+  void mark_before_commit() {
+    std::vector<bool>& marks = program_.before_commit;
+    marks.resize(program_.code.size());
+    const auto leads = [&](const Instruction& at) {
+      if (at.op == Op::kCommit) return true;
+      if (at.op == Op::kFail || at.op == Op::kReturn) return false;
+      if (at.op != Op::kSplit) {
+        const bool has_two = at.op == Op::kCall || at.op == Op::kCountLoop;
+        return marks[at.next] || (has_two && marks[at.extra]);
+      }
+      const auto targets = std::span(program_.targets).subspan(at.next, at.extra);
+      return std::any_of(targets.begin(), targets.end(), [&](Pc pc) { return marks[pc]; });
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Pc pc = 0; pc < program_.code.size(); ++pc) {
+        if (marks[pc] || !leads(program_.code[pc])) continue;
+        marks[pc] = changed = true;
+      }
+    }
   }
 
   GrammarNodeId child(const GrammarNode& node, std::uint32_t index) const {
@@ -324,6 +351,7 @@ class ProgramEmitter {
   Program program_;
   Pc return_ = 0;
   bool too_large_ = false;
+  bool has_commit_ = false;
   std::uint64_t steps_ = 0;
   std::optional<RuleId> rule_;     // the last one that was emitted
   std::map<Pc, Pc> free_strings_;  // by what follows: bodies without a counter are shared

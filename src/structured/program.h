@@ -28,6 +28,7 @@ enum class Op : std::uint8_t {
                    // next is the kString of state kBody
   // These do not.
   kJump,       // next
+  kCommit,     // next, and every configuration that did not come through here is dropped
   kSplit,      // one of targets[next, next + extra)
   kCall,       // pushes extra as the return, then next
   kReturn,     // pops a return; the end where the stack is empty
@@ -59,6 +60,8 @@ struct Program {
   std::vector<CountBounds> bounds;
   Pc entry = 0;
   std::vector<std::uint32_t> depths;  // [pc]: completion_depth.h
+  // [pc]: may a kCommit follow, within the same rule? Empty where there is none.
+  std::vector<bool> before_commit = {};
 };
 
 inline constexpr std::size_t kInstructionsMax = std::size_t{1} << 18;

@@ -32,6 +32,11 @@ struct Refusal {
   throw Refusal{ErrorCode::kInvalidArgument, std::move(reason)};
 }
 
+std::size_t heap_bytes(const std::string& text) {
+  const bool is_within = text.capacity() <= std::string().capacity();
+  return is_within ? 0 : text.capacity() + 1 + kBlockBytes;
+}
+
 // Sorts the keys, because a client could find collisions of a hash.
 void check_keys_differ(const Members& members) {
   std::vector<std::string_view> keys;
@@ -105,11 +110,6 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return static_cast<Members&>(object.get_ref<Json::object_t&>());
   }
 
-  static std::size_t heap_bytes(const std::string& text) {
-    const bool is_within = text.capacity() <= std::string().capacity();
-    return is_within ? 0 : text.capacity() + 1 + kBlockBytes;
-  }
-
   void take_bytes(std::size_t bytes) {
     if (!memory_.add(bytes)) {
       throw Refusal{ErrorCode::kExhausted, "there is no memory for so many values"};
@@ -172,6 +172,25 @@ Result<nlohmann::ordered_json> parse_strict_json(std::string_view text, MemoryAc
   } catch (Refusal& refusal) {
     return Error{refusal.code, std::move(refusal.reason)};
   }
+}
+
+// Recursion ends at kJsonDepthMax.
+std::uint64_t json_bytes(const Json& value) {
+  if (value.is_string()) {
+    return sizeof(std::string) + kBlockBytes + heap_bytes(value.get_ref<const std::string&>());
+  }
+  std::uint64_t bytes = 0;
+  if (value.is_array()) {
+    const auto& elements = value.get_ref<const Json::array_t&>();
+    bytes = sizeof(Json::array_t) + elements.capacity() * sizeof(Json) + 2 * kBlockBytes;
+    for (const Json& element : elements) bytes += json_bytes(element);
+  } else if (value.is_object()) {
+    const Members& members = value.get_ref<const Json::object_t&>();
+    bytes =
+        sizeof(Json::object_t) + members.capacity() * sizeof(Members::value_type) + 2 * kBlockBytes;
+    for (const auto& [key, member] : members) bytes += heap_bytes(key) + json_bytes(member);
+  }
+  return bytes;
 }
 
 }  // namespace pagoda::text

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -21,5 +22,9 @@ inline constexpr std::size_t kJsonValuesMax = std::size_t{1} << 22;
 // while they grow. kExhausted means that the account has no more.
 Result<nlohmann::ordered_json> parse_strict_json(std::string_view text,
                                                  MemoryAccount* account = nullptr);
+
+// Returns an upper bound of the memory that a value holds besides its own place. A copy holds no
+// more.
+std::uint64_t json_bytes(const nlohmann::ordered_json& value);
 
 }  // namespace pagoda::text

@@ -92,7 +92,8 @@ std::vector<engine::Request> VerifyHarness::questions() const {
 engine::BackendOptions VerifyHarness::backend_options() const {
   engine::BackendOptions backend;
   backend.threads = options_.threads;
-  backend.kv_element = options_.kv_element;
+  backend.kv_cache_dtype = options_.kv_cache_dtype;
+  backend.kv_policy = options_.kv_policy;
   backend.context_tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
   // Room for all questions and their forks, whatever the pool's blocks waste.
   const std::uint64_t tokens = backend.context_tokens + backend.block_tokens;

@@ -22,12 +22,13 @@ namespace pagoda::verify {
 struct VerifyOptions {
   std::string model = app::default_model_path();
   app::DeviceOptions device;
-  std::optional<kv::memory::Element> kv_element;  // unset: the default for this CPU
-  std::uint32_t threads = 0;                      // where the way does not say; 0: usable cores
-  std::uint32_t prompt_tokens = 100;              // of the longest question
-  std::uint32_t new_tokens = 24;                  // of each sequence
-  std::string folder;                             // of the disk tier; empty: for temporary files
-  std::string remote;                             // URL of a store; empty: none
+  model::KvCacheDtype kv_cache_dtype;
+  kv::KvPolicy kv_policy = {};
+  std::uint32_t threads = 0;          // where the way does not say; 0: usable cores
+  std::uint32_t prompt_tokens = 100;  // of the longest question
+  std::uint32_t new_tokens = 24;      // of each sequence
+  std::string folder;                 // of the disk tier; empty: for temporary files
+  std::string remote;                 // URL of a store; empty: none
   bool json = false;
   // For tests: what computes a way's outputs may be replaced by something that is wrong.
   std::function<std::unique_ptr<engine::Backend>(std::string_view way,

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "app/kv_dtype.h"
 #include "app/loaded_model.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
@@ -32,19 +33,21 @@ TEST(KvSize, AgreesWithTheDecoderOfEveryArchitecture) {
     const model::Config config = model::read_config(file.value()).value();
     const model::Weights weights =
         model::load_weights(file.value(), config, kernels::ref_set()).value();
-    const model::Decoder decoder(
-        config, weights, kernels::ref_set(), pool,
-        {.rows_max = 1, .kv_element = kv::memory::Element::kBF16, .block_tokens = 16});
-    const auto size = read_kv_model(file.value());
-    ASSERT_TRUE(size.ok()) << size.error().message;
-    std::int64_t expected = 0;
-    for (const KvLayers& group : size.value().groups) {
-      expected += group.layers * group.kv_heads * (group.key_dim + group.value_dim) * 2;
+    const auto model = read_kv_model(file.value());
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    for (const char* const dtype : {"bf16", "fp8", "fp8_e5m2", "int8", "int4", "k8v4"}) {
+      const model::KvCacheDtype elements = *parse_kv_dtype(dtype).value();
+      if (!model::check_kv_cache_dtype(config, elements).ok()) continue;
+      const model::Decoder decoder(config, weights, kernels::ref_set(), pool,
+                                   {.rows_max = 1, .kv_cache_dtype = elements, .block_tokens = 16});
+      const auto size = kv_size({.groups = model.value().groups, .format = *find_kv_format(dtype)});
+      ASSERT_TRUE(size.ok()) << size.error().message;
+      EXPECT_EQ(bytes_of(decoder), static_cast<std::uint64_t>(size.value().per_token.stored))
+          << entry.path() << " " << dtype;
+      ++seen;
     }
-    EXPECT_EQ(bytes_of(decoder), static_cast<std::uint64_t>(expected)) << entry.path();
-    ++seen;
   }
-  EXPECT_GE(seen, 20u);
+  EXPECT_GE(seen, 100u);
 }
 
 }  // namespace

@@ -298,6 +298,9 @@ TEST_F(ModelFinder, WhatIsNotFoundIsAnsweredWithEveryPlaceAndWhatToDo) {
   environment_.pagoda_models = "";
   EXPECT_THAT(error_of("Org/Name"), HasSubstr("PAGODA_MODELS is not set"));
   EXPECT_THAT(error_of("-hf"), AllOf(HasSubstr("cannot open"), HasSubstr("Org/Name")));
+  // Hugging Face has no such name.
+  EXPECT_THAT(error_of("qwen3:0.6b"),
+              AllOf(HasSubstr("called Org/Name"), Not(HasSubstr("pull qwen3"))));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class RunBackend : public testing::Test {
   std::vector<TokenId> by_decoder(const engine::SingleRequest& asked) const {
     ThreadPool pool(1);
     model::Decoder decoder(model_.config(), model_.weights(), kernels::ref_set(), pool,
-                           {.rows_max = 16, .kv_element = {}});
+                           {.rows_max = 16, .kv_cache_dtype = {}});
     return engine::generate_single(decoder, asked, clock_).value().tokens;
   }
 

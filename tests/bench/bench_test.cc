@@ -26,7 +26,7 @@ TEST(Bench, EveryBenchmarkExplainsItselfWithExamples) {
     EXPECT_EQ(own.exit_status, 0);
     for (const std::string& part :
          {"Examples:\n  pagoda bench " + benchmark, std::string("--threads"),
-          std::string("--kv-cache-dtype"), std::string("--json"), std::string("PAGODA_THREADS")}) {
+          std::string("--kv-cache-dtype"), std::string("--json"), std::string(" is PAGODA_")}) {
       EXPECT_THAT(own.out, HasSubstr(part)) << benchmark;
     }
   }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "bench/bench_command.h"
 #include "bench/toy_model.h"
 
@@ -38,6 +40,54 @@ TEST(BenchCache, TheToyNeedsNoModelFile) {
   EXPECT_EQ(report["rows"][0]["rows_computed"], 20 + 21 + 22 + 23 + 24);
   EXPECT_DOUBLE_EQ(report["speedup"], report["rows"][0]["seconds"].get<double>() /
                                           report["rows"][1]["seconds"].get<double>());
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (*value != '\0') setenv(name, value, 1);
+  }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// A flag that is typed outweighs the environment, and one for keys or values that for both.
+TEST(BenchCache, TheDtypeIsThatOfTheFlagThatSaysMost) {
+  struct Case {
+    const char* both;  // environment variables; empty: none
+    const char* keys;
+    std::vector<std::string> words;
+    const char* dtype;
+  };
+  for (const Case& c :
+       {Case{"", "fp16", {"--kv-cache-dtype", "fp32"}, "fp32"},
+        Case{"", "fp16", {"--kv_cache_dtype=fp32"}, "fp32"},
+        Case{"bf16", "fp16", {"--kv-cache-dtype", "fp32"}, "fp32"},
+        Case{"fp32", "fp16", {}, "fp16/fp32"}, Case{"fp32", "", {"-ctk", "fp16"}, "fp16/fp32"},
+        Case{"", "fp16", {"-ctk", "bf16", "--kv-cache-dtype", "fp32"}, "bf16/fp32"},
+        Case{"", "fp16", {"-ctk", "fp16", "--kv-cache-dtype", "fp32"}, "fp16/fp32"},
+        Case{"", "none", {"--kv-cache-dtype", "fp32"}, "fp32"},
+        Case{"", "", {"--kv-cache-dtype", "bf16/fp32"}, "bf16/fp32"},
+        Case{"fp32/bf16", "", {}, "fp32/bf16"}}) {
+    const Variable both("PAGODA_KV_CACHE_DTYPE", c.both);
+    const Variable keys("PAGODA_CACHE_TYPE_K", c.keys);
+    std::vector<std::string> words = {"bench",        "cache", "--toy",  "--prompt-tokens", "4",
+                                      "--new-tokens", "2",     "--json", "--repeats",       "1"};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    const cli::Captured captured = cli::run_captured(words);
+    ASSERT_EQ(captured.exit_status, 0) << c.dtype << captured.err;
+    EXPECT_EQ(json::parse(captured.out)["settings"]["kv_cache_dtype"], c.dtype) << c.keys;
+  }
+}
+
+TEST(BenchCache, ADtypeThatTheModelCannotKeepIsRefused) {
+  const cli::Captured captured = run_bench("cache", {"--kv-cache-dtype", "int4"});
+  EXPECT_EQ(captured.exit_status, 1);
+  EXPECT_THAT(captured.err, testing::HasSubstr("int4 needs heads of a multiple of 32 dimensions"));
 }
 
 TEST(ToyModel, IsOneAttentionLayerAndTheSameEveryTime) {

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
 #include "cli/captured_command.h"
 #include "default_model.h"
 
@@ -22,9 +27,24 @@ TEST(Chat, AModelWithoutATemplateIsRefused) {
   EXPECT_NE(run.err.find("chat_template"), std::string::npos) << run.err;
 }
 
+TEST(Chat, ItsCommandsAreListedAndEnd) {
+  const std::string file = testing::TempDir() + "chat_commands.jinja";
+  std::ofstream(file) << "{{ messages[-1].content }}";
+  std::istringstream typed("/help\n/fly\n/bye\nOnce\n");
+  std::streambuf* const before = std::cin.rdbuf(typed.rdbuf());
+  const Captured run = run_captured(
+      {"chat", "-m", PAGODA_TEST_DATA "/models/stories260K.gguf", "--chat-template", file});
+  std::cin.rdbuf(before);
+  std::remove(file.c_str());
+  EXPECT_EQ(run.exit_status, 0) << run.err;
+  EXPECT_NE(run.err.find("/reset       forget the conversation\n"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("\"/fly\" is no command; /help lists them"), std::string::npos) << run.err;
+  EXPECT_EQ(run.out, "") << "nothing is asked behind /bye";
+}
+
 TEST(Chat, AUrlThatIsNoneIsRefusedByName) {
   for (const char* const url :
-       {"localhost:8000", "ftp://localhost", "http://", "https://", "http://:80"}) {
+       {"elsewhere:8000", "ftp://localhost", "http://", "https://", "http://:80"}) {
     const Captured run = run_captured({"chat", "--url", url, "-p", "Hello"});
     EXPECT_EQ(run.exit_status, 1);
     EXPECT_NE(run.err.find("--url"), std::string::npos) << run.err;

@@ -27,7 +27,7 @@ TEST(Explain, AFileOrAUrlThatIsNoneIsAnErrorThatNamesIt) {
   const Captured file = run_captured({"explain", "http://127.0.0.1:1", "--file", "/nowhere.json"});
   EXPECT_EQ(file.exit_status, 1);
   EXPECT_THAT(file.err, HasSubstr("/nowhere.json: cannot be read"));
-  const Captured url = run_captured({"explain", "127.0.0.1:1", "--file", "/nowhere.json"});
+  const Captured url = run_captured({"explain", "10.0.0.1:1", "--file", "/nowhere.json"});
   EXPECT_EQ(url.exit_status, 1);
   EXPECT_THAT(url.err, HasSubstr("URL"));
   EXPECT_EQ(run_captured({"explain"}).exit_status, 2);

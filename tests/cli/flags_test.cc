@@ -22,6 +22,8 @@ struct Values {
   Colour colour = Colour::kRed;
   std::uint64_t bytes = 1;
   std::optional<std::uint64_t> room;
+  std::string cache;
+  std::uint32_t length = 0;
   bool on = true;
 };
 
@@ -39,6 +41,8 @@ class FlagsTest : public testing::Test {
                        {{"red", Colour::kRed}, {"green", Colour::kGreen}}, "a colour");
     command.add_byte_size("--bytes", values_.bytes, "some bytes", false);
     command.add_byte_size("--room", values_.room, "more bytes");
+    command.add_option("--cache", values_.cache, "a cache").capacity();
+    command.add_option("--max-len", values_.length, "a length");
     command.add_flag("--on,!--off", values_.on, "on or off");
     command.callback([this] { ++calls_; });
   }
@@ -126,6 +130,29 @@ TEST_F(FlagsTest, WordsLeadToACommandAndItsFlags) {
   EXPECT_EQ(place.command, "paint");
   EXPECT_THAT(place.possible, testing::Contains("--colour"));
   EXPECT_EQ(line_.place_of({"--number", "paint"}).command, "");
+}
+
+// Others count in GiB where we count in bytes.
+TEST_F(FlagsTest, ACacheOfAFewBytesIsAForgottenUnit) {
+  EXPECT_EQ(error_of({"--cache", "8"}), "--cache: 8 is 8 bytes: did you mean 8GiB?");
+  EXPECT_EQ(error_of({"--cache", "1"}), "--cache: 1 is 1 byte: did you mean 1GiB?");
+  EXPECT_EQ(error_of({"--cache", "8192"}), "--cache: 8192 is 8192 bytes: did you mean 8192MiB?");
+  for (const char* const size : {"0", "8GiB", "1KiB", "65536", "1073741824"}) {
+    EXPECT_EQ(error_of({"--cache", size}), "") << size;
+  }
+}
+
+TEST_F(FlagsTest, UnderscoresAreDashesInFlagsAndStayInValues) {
+  EXPECT_THAT(line_.with_dashes({"paint", "--max_len", "4", "--max_len=5", "--text", "--max_len",
+                                 "--no_such", "a_b", "--", "--max_len"}),
+              ElementsAre("paint", "--max-len", "4", "--max-len=5", "--text", "--max_len",
+                          "--no_such", "a_b", "--", "--max_len"));
+}
+
+TEST_F(FlagsTest, WordsThatMayBeFlagsAreNobodysValues) {
+  const CommandLine::Place place =
+      line_.place_of({"paint", "-n", "-3", "--text=-x", "--on", "-hf", "word", "--", "-q"});
+  EXPECT_THAT(place.flags, ElementsAre(1u, 3u, 4u, 5u));
 }
 
 TEST_F(FlagsTest, UnknownWordsComeWithWhatCouldHaveStoodThere) {

@@ -23,15 +23,15 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
   EXPECT_EQ(foreign_flag_hint("--kv_cache_free_gpu_memory_fraction", kKnown),
             "TensorRT-LLM's --kv_cache_free_gpu_memory_fraction is --gpu-memory-utilization here");
   EXPECT_EQ(foreign_flag_hint("--enable-chunked-prefill", kKnown),
-            "vLLM's --enable-chunked-prefill: it is always on here");
+            "vLLM's --enable-chunked-prefill does nothing here: always on");
 }
 
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag :
        {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-type",
-        "--jinja", "--grammar", "--json-schema", "--embedding", "--models-dir",
-        "--structured-outputs-config", "--enforce-eager", "--flash-attn", "--mlock", "--no-mmap",
-        "--tp", "-sm", "-cb", "-md", "-hff"}) {
+        "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
+        "--tp", "-sm", "-md", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
+        "--root-path", "--kv-transfer-config"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
@@ -54,6 +54,59 @@ TEST(ForeignFlags, AreNotSeenInTexts) {
   }
 }
 
+TEST(ForeignFlags, SayValueAndUnitWhereTheyDiffer) {
+  const auto told = [](const char* flag) { return run_captured({"serve", flag, "8"}).err; };
+  EXPECT_THAT(told("--swap-space"),
+              HasSubstr("is --kv-host-size here, in bytes or with a unit: 8GiB"));
+  EXPECT_THAT(told("-cram"), HasSubstr("is --kv-host-size here, in bytes or with a unit: 8GiB"));
+  EXPECT_THAT(told("-ngl"), HasSubstr("is --device here: all layers are on the GPU, or none"));
+  EXPECT_THAT(told("--disable-log-requests"), HasSubstr("is --log-format none here"));
+  EXPECT_THAT(told("-hf"), HasSubstr("is --model here: \"pagoda pull\" downloads the model first"));
+  EXPECT_THAT(told("--temp"),
+              HasSubstr("is --override-generation-config '{\"temperature\": 0.5}' here"));
+}
+
+// A start script that worked elsewhere goes on working; the port shows that the rest is read.
+TEST(ForeignFlags, ThatChangeNothingAreTakenWithAWord) {
+  const Captured answer =
+      run_captured({"serve", "--jinja", "-fa", "on", "--enforce-eager", "--no-mmap", "--embedding",
+                    "--max-seq-len-to-capture", "8192", "--port", "x", "-cb"});
+  EXPECT_EQ(answer.exit_status, 2);
+  EXPECT_THAT(
+      answer.err,
+      testing::StartsWith(
+          "warning: llama.cpp's --jinja does nothing here: chat templates are always Jinja\n"
+          "warning: llama.cpp's -fa does nothing here: "));
+  for (const char* const flag :
+       {"--enforce-eager", "--no-mmap", "--embedding", "--max-seq-len-to-capture", "-cb"}) {
+    EXPECT_THAT(answer.err, HasSubstr(std::string("'s ") + flag + " does nothing here: "));
+  }
+  EXPECT_THAT(answer.err, HasSubstr("error: --port: x is not a whole number"));
+  EXPECT_THAT(answer.err, Not(HasSubstr("unknown")));
+}
+
+TEST(ForeignFlags, ThatChangeNothingAreNotTakenWhereNobodyServes) {
+  const Captured answer = run_captured({"inspect", "a.gguf", "--jinja"});
+  EXPECT_EQ(answer.exit_status, 2);
+  EXPECT_THAT(answer.err, HasSubstr("unknown option --jinja (llama.cpp's --jinja does nothing"));
+}
+
+TEST(ForeignFlags, TakeTheirValueAlone) {
+  const std::vector<std::string> known = {"--port"};
+  EXPECT_EQ(take_idle_flag("-fa", "off", known)->words, 2u);
+  EXPECT_EQ(take_idle_flag("-fa", "model.gguf", known)->words, 1u);
+  EXPECT_EQ(take_idle_flag("--flash_attn=on", "off", known)->words, 1u);
+  EXPECT_EQ(take_idle_flag("--jinja", "model.gguf", known)->words, 1u);
+  EXPECT_FALSE(take_idle_flag("--port", "1", known));
+  EXPECT_FALSE(take_idle_flag("--jinja", "", std::vector<std::string>{"--jinja"}));
+}
+
+TEST(ForeignFlags, AreAllNamedBesideAShortOne) {
+  const std::string told = run_captured({"serve", "-ngl", "99", "--swap-space", "4"}).err;
+  EXPECT_THAT(told, HasSubstr("unknown option -ngl ("));
+  EXPECT_THAT(told, HasSubstr("unknown option --swap-space ("));
+}
+
 TEST(ForeignFlags, OfNoUseInTheCommandAreNotNamed) {
   EXPECT_EQ(foreign_flag_hint("--page-size", kKnown), std::nullopt);
   EXPECT_EQ(foreign_flag_hint("--no-such-flag", kKnown), std::nullopt);
@@ -73,9 +126,7 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "--max-total-tokens",
                                  "--mem-fraction-static",
                                  "--page-size",
-                                 "--cache-type-k",
                                  "--disable-radix-cache",
-                                 "--cache-prompt",
                                  "--radix-eviction-policy",
                                  "--kv-offloading-size",
                                  "--hicache-storage-backend",
@@ -86,7 +137,6 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "-cram",
                                  "-fit",
                                  "-sps",
-                                 "-v",
                                  "--slot-save-path",
                                  "--admin-api-key",
                                  "--threads-batch",
@@ -96,8 +146,13 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "--ssl-key-file",
                                  "--allowed-origins",
                                  "--chat-template-file",
-                                 "--log-requests",
-                                 "--sse-ping-interval"}) {
+                                 "--disable-log-requests",
+                                 "--log-disable",
+                                 "--temp",
+                                 "--repeat-penalty",
+                                 "--sse-ping-interval",
+                                 "-n",
+                                 "--n-predict"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_THAT(answer.err, HasSubstr(std::string("'s ") + flag + " is --")) << flag;

@@ -42,7 +42,10 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"serve", "--no-enable-prefix-cachin"}, {"did you mean --no-enable-prefix-caching?"}},
       {{"serve", "--prot=9"}, {"did you mean --port?"}},
       {{"serve", "--kv-cache-dtype", "fp61"}, {"--kv-cache-dtype", "did you mean fp16?"}},
-      {{"serve", "-ctk", "f16", "-ctv", "f32"}, {"--kv-cache-dtype", "f16", "f32"}},
+      {{"serve", "--kv-cache-dtype", "bf16/int9"}, {"bf16/int9 is not one of", "K/V"}},
+      {{"serve", "-ctk", "bf16/int8"}, {"--cache-type-k", "bf16/int8 is not one of"}},
+      {{"serve", "-ctk", "q8_1"}, {"--cache-type-k", "did you mean q8_0?"}},
+      {{"serve", "--kv-cache-dtype-skip-layers", "1,all"}, {"skip-layers", "all is neither"}},
       {{"bench", "prefx"}, {"did you mean prefix?"}},
       {{"sevre"}, {"did you mean serve?"}},
       {{"serve", "--port", "65536"}, {"--port", "65536", "65535"}},
@@ -56,7 +59,9 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"run", "-p", "a", "--top-k", "x"}, {"--top-k: x is not a number"}},
       {{"serve", "--port", "x"}, {"--port: x is not a whole number from 0 to 65535"}},
       {{"serve", "--kv-remote-ttl", "0"}, {"0 is not a number from 1 to 31536000"}},
-      {{"run", "-p", "a", "--top_k", "4"}, {"did you mean --top-k?"}}};
+      {{"serve", "--kv-host-size", "8"}, {"--kv-host-size: 8 is 8 bytes: did you mean 8GiB?"}},
+      {{"run", "-p", "a", "--top_k", "x"}, {"--top-k: x is not a number"}},
+      {{"explain", "http://127.0.0.1:1", "a question"}, {"a prompt stands behind -p"}}};
   for (const Wrong& wrong : all) {
     const Captured answer = run_captured(wrong.words);
     EXPECT_EQ(answer.exit_status, 2);

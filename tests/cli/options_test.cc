@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/bench_command.h"
+#include "cli/flag_variables.h"
 
 namespace pagoda::cli {
 namespace {
@@ -27,7 +28,7 @@ TEST(Options, EveryFlagHasAnEnvironmentVariable) {
 TEST(Options, TwoLetterFlagsAreRewrittenUpToADoubleDash) {
   const std::vector<const char*> argv = {"pagoda", "run", "-ctk", "bf16", "--", "-ctk"};
   EXPECT_THAT(with_long_flags(6, argv.data()),
-              testing::ElementsAre("pagoda", "run", "--kv-cache-dtype", "bf16", "--", "-ctk"));
+              testing::ElementsAre("pagoda", "run", "--cache-type-k", "bf16", "--", "-ctk"));
 }
 
 TEST(CommandLine, HelpAndVersionGoToStdout) {
@@ -55,7 +56,7 @@ TEST(CommandLine, TheHelpOfServeHasHeadingsAndSpeaksOfNoParser) {
   const std::string help = run_captured({"serve", "--help"}).out;
   for (const char* const part :
        {"\nKV cache:\n", "\nScheduling:\n", "--device auto|cpu|cuda ", "--port 0..65535 ",
-        "--kv-remote-ttl 1..31536000 ", "-np", "-ctk", "--kv-disk-size SIZE "}) {
+        "--kv-remote-ttl 1..31536000\n", "-np", "-ctk", "--kv-disk-size SIZE "}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
   for (const char* const part : {"->", " ...", "UINT", "ENUM"}) {
@@ -65,7 +66,7 @@ TEST(CommandLine, TheHelpOfServeHasHeadingsAndSpeaksOfNoParser) {
 
 TEST(CommandLine, WrongWordsAreUsageErrors) {
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{}, {"fly"}, {"run"}, {"run", "-p", "x", "--wings", "2"}}) {
+       {std::vector<std::string>{"fly"}, {"run"}, {"run", "-p", "x", "--wings", "2"}}) {
     const Captured wrong = run_captured(words);
     EXPECT_EQ(wrong.exit_status, 2);
     EXPECT_THAT(wrong.err, testing::StartsWith("error: "));
@@ -73,6 +74,36 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
     EXPECT_THAT(wrong.err, HasSubstr(is_run ? "see: pagoda run --help" : "see: pagoda --help"));
     EXPECT_EQ(wrong.out, "");
   }
+}
+
+TEST(CommandLine, WithoutACommandTheHelpIsShownAndItIsNoSuccess) {
+  const Captured bare = run_captured({});
+  EXPECT_EQ(bare.exit_status, 2);
+  EXPECT_EQ(bare.err, run_captured({"--help"}).out);
+  EXPECT_EQ(bare.out, "");
+}
+
+TEST(CommandLine, AVariableThatNobodyKnowsIsNamedWithTheNearest) {
+  setenv("PAGODA_MAX_MODEL_LENGTH", "100", 1);
+  const std::string model = bench::story_model();
+  const Captured run = run_captured({"run", model, "-p", "x", "-n", "1"});
+  const Captured help = run_captured({"run", "--help"});
+  unsetenv("PAGODA_MAX_MODEL_LENGTH");
+  EXPECT_EQ(run.exit_status, 0);
+  EXPECT_THAT(run.err, HasSubstr("warning: the environment variable PAGODA_MAX_MODEL_LENGTH is not "
+                                 "known, and changes nothing (did you mean "
+                                 "PAGODA_MAX_MODEL_LEN?)\n"));
+  EXPECT_EQ(help.err, "");
+  EXPECT_THAT(run_captured({"run", model, "-p", "x", "-n", "1"}).err,
+              testing::Not(HasSubstr("variable")));
+}
+
+TEST(Options, OnlyPlainVariablesOfOursAreAskedAbout) {
+  const std::vector<const char*> environment = {"PATH=/bin", "PAGODA_PORT=9", "PAGODA_KERNELS=ref",
+                                                "PAGODA_FLYING=secret"};
+  EXPECT_THAT(unknown_variables(environment, std::vector<std::string>{"PAGODA_PORT"}),
+              testing::ElementsAre("the environment variable PAGODA_FLYING is not known, and "
+                                   "changes nothing"));
 }
 
 TEST(Options, CountsAgreeWithTheirNouns) {

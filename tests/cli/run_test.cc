@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "cli/captured_command.h"
 
@@ -119,6 +123,45 @@ TEST(Run, BadValuesAreNamedAndNothingRuns) {
   EXPECT_EQ(missing.exit_status, 1);
   EXPECT_THAT(missing.err, HasSubstr("/no/such/model.gguf"));
   EXPECT_THAT(missing.err, testing::Not(HasSubstr("Hugging Face")));
+}
+
+TEST(Run, APromptInTheModelsPlaceIsAskedAbout) {
+  const Captured story = run_captured({"run", "Once upon a time"});
+  EXPECT_EQ(story.exit_status, 2);
+  EXPECT_THAT(story.err,
+              StartsWith("error: --prompt is required, and Once upon a time is no model: "
+                         "was -p 'Once upon a time' meant?\n"));
+  EXPECT_THAT(run_story({}).err, StartsWith("error: --prompt is required\n"));
+}
+
+TEST(Run, ThePromptMayBeAFileOrStdin) {
+  const Captured expected = run_story({"-p", "Tom had", "-n", "12"});
+  const std::string file = testing::TempDir() + "run_prompt.txt";
+  std::ofstream(file) << "Tom had\n";
+  EXPECT_EQ(run_story({"-f", file, "-n", "12"}).out, expected.out);
+  for (const char* const flag : {"-p", "--file"}) {
+    std::istringstream typed("Tom had\n");
+    std::streambuf* const before = std::cin.rdbuf(typed.rdbuf());
+    const Captured read = run_story({flag, "-", "-n", "12"});
+    std::cin.rdbuf(before);
+    EXPECT_EQ(read.out, expected.out) << flag;
+  }
+  EXPECT_THAT(run_story({"-f", file, "-p", "x"}).err,
+              HasSubstr("--prompt and --file are both given"));
+  EXPECT_THAT(run_story({"-f", "/no/such.txt"}).err, HasSubstr("/no/such.txt"));
+  std::remove(file.c_str());
+}
+
+// The story of an empty prompt says "She" and "the" again and again.
+TEST(Run, ARepetitionPenaltyChangesTheText) {
+  const std::vector<std::string> words = {"-p", "", "-n", "60"};
+  std::vector<std::string> penalised = words;
+  penalised.insert(penalised.end(), {"--repeat-penalty", "1.5"});
+  std::vector<std::string> neutral = words;
+  neutral.insert(neutral.end(), {"--repetition-penalty", "1"});
+  const Captured expected = run_story(words);
+  EXPECT_EQ(run_story(neutral).out, expected.out);
+  EXPECT_NE(run_story(penalised).out, expected.out);
 }
 
 TEST(Run, AMissingModelIsAnsweredWithWhereModelsComeFrom) {

@@ -90,17 +90,18 @@ TEST_P(SizeFormatTest, PayloadAndSizeWithScales) {
   }
 }
 
-// 512 vectors of 128 values a token. Scales: fp8 2 bytes a vector; the others per 32 values, four
-// a vector: int8 2 bytes, fp4 1, int4 2 + 2.
+// 512 vectors of 128 values a token. Scales: 2 bytes a vector, of int4 (and V of k8v4) per 32
+// values; of fp4 one byte per 32 values.
 INSTANTIATE_TEST_SUITE_P(
     Formats, SizeFormatTest,
     ::testing::Values(FormatCase{"fp32", 262144, 262144, "128.00 GiB", "128.00 GiB"},
                       FormatCase{"bf16", 131072, 131072, "64.00 GiB", "64.00 GiB"},
                       FormatCase{"fp16", 131072, 131072, "64.00 GiB", "64.00 GiB"},
                       FormatCase{"fp8", 65536, 65536 + 512 * 2, "32.00 GiB", "32.50 GiB"},
-                      FormatCase{"int8", 65536, 65536 + 512 * 8, "32.00 GiB", "34.00 GiB"},
+                      FormatCase{"int8", 65536, 65536 + 512 * 2, "32.00 GiB", "32.50 GiB"},
+                      FormatCase{"k8v4", 49152, 49152 + 256 * (2 + 8), "24.00 GiB", "25.25 GiB"},
                       FormatCase{"fp4", 32768, 32768 + 512 * 4, "16.00 GiB", "17.00 GiB"},
-                      FormatCase{"int4", 32768, 32768 + 512 * 16, "16.00 GiB", "20.00 GiB"}),
+                      FormatCase{"int4", 32768, 32768 + 512 * 8, "16.00 GiB", "18.00 GiB"}),
     [](const auto& parameter) { return std::string(parameter.param.dtype); });
 
 TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
@@ -110,8 +111,8 @@ TEST(SizeTest, PartialGroupsAndOddNibblesRoundUpPerVector) {
         .value()
         .per_token;
   };
-  EXPECT_EQ(vectors("int8", 80), (app::KvBytes{80, 80 + 3 * 2}));
-  EXPECT_EQ(vectors("int4", 80), (app::KvBytes{40, 40 + 3 * 4}));
+  EXPECT_EQ(vectors("int8", 80), (app::KvBytes{80, 80 + 2}));
+  EXPECT_EQ(vectors("int4", 80), (app::KvBytes{40, 40 + 3 * 2}));
   EXPECT_EQ(vectors("fp4", 3), (app::KvBytes{2, 2 + 1}));
   EXPECT_EQ(vectors("fp8", 80), (app::KvBytes{80, 82}));
 }
@@ -144,11 +145,11 @@ TEST(SizeTest, GivenFlagsWinInTheComparison) {
 }
 
 TEST(SizeTest, ComparisonOfQuantisedFormatsShowsThePayload) {
-  // int4 MHA: payload a quarter of 64 GiB; 20 bytes for 16 with scales.
+  // int4 MHA: payload a quarter of 64 GiB; 72 bytes for 64 with scales.
   EXPECT_THAT(
       size({"--compare-heads", "--dtype", "int4"}).out,
-      AllOf(HasSubstr("  MHA  32 KV heads           160.00 KiB     20.00 GiB     16.00 GiB"),
-            HasSubstr("one fp16 scale and one fp16 minimum per 32 values")));
+      AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     16.00 GiB"),
+            HasSubstr("one fp16 scale per 32 values")));
 }
 
 TEST(SizeTest, BlocksAndUnusedSlots) {
@@ -209,6 +210,12 @@ TEST(SizeTest, RanksShareHeadsAndReplicateThemWhenTheyAreMore) {
   EXPECT_THAT(size({"--tp-size", "3"}).out, HasSubstr("3 KV heads on the fullest rank"));
 }
 
+TEST(SizeTest, TheModelMayBeAWordOfItsOwn) {
+  const std::string model = model_path("stories260K");
+  EXPECT_EQ(size({model, "--json"}).out, size({"--model", model, "--json"}).out);
+  EXPECT_THAT(size({model}).out, HasSubstr("stories260K"));
+}
+
 TEST(SizeTest, BadValuesNameTheFlagAndItsRange) {
   const std::vector<std::string> numbers = {"--batch-size",   "--sequence-length", "--num-layers",
                                             "--num-kv-heads", "--head-dim",        "--tp-size",
@@ -230,7 +237,8 @@ TEST(SizeTest, BadValuesNameTheFlagAndItsRange) {
   const Captured type = size({"--dtype", "q4", "--json"});
   EXPECT_EQ(type.exit_status, 2);
   EXPECT_EQ(type.err,
-            "error: --dtype: 'q4' is not one of fp32, bf16, fp16, fp8, int8, fp4, int4\n");
+            "error: --dtype: 'q4' is not one of fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, fp4, "
+            "int4\n");
   EXPECT_THAT(type.out, IsEmpty());
 }
 

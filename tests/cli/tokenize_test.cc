@@ -21,6 +21,13 @@ Captured tokenize(std::vector<std::string> more) {
 }
 
 // "Hello world" is 15496 995 in GPT-2's published vocabulary; <|endoftext|> is 50256.
+TEST(Tokenize, ATextWithoutAModelIsToldWhereItStands) {
+  const Captured alone = run_captured({"tokenize", "Hello"});
+  EXPECT_EQ(alone.exit_status, 1);
+  EXPECT_NE(alone.err.find("pagoda tokenize MODEL TEXT"), std::string::npos) << alone.err;
+  EXPECT_EQ(alone.err.find("pagoda pull Hello"), std::string::npos) << alone.err;
+}
+
 TEST(Tokenize, PrintsIdsOnOneLine) {
   const Captured ids = tokenize({"Hello world"});
   EXPECT_EQ(ids.exit_status, 0) << ids.err;

@@ -162,6 +162,40 @@ TEST_F(CoreRefusal, PromptsAndOutputsCountAgainstATenantsMinute) {
   EXPECT_EQ(submit(tenant)->reason, std::nullopt);
 }
 
+TEST(ContextOf, ATenantsDefaultIsAboveTheServersAndBelowTheRequests) {
+  struct Row {
+    std::uint64_t server;
+    TenantLimits tenant;
+    StopParams end;
+    std::uint64_t tokens;  // prompt (20) and output
+  };
+  const std::vector<Row> rows = {
+      {0, {}, {}, 200},
+      {50, {}, {}, 70},
+      {500, {}, {}, 200},
+      {50, {.output_tokens_default = 80}, {}, 100},
+      {50, {.output_tokens_default = 8}, {}, 28},
+      {0, {.output_tokens_default = 8}, {}, 28},
+      {50, {.output_tokens = 30}, {}, 50},
+      {50, {.output_tokens = 30, .output_tokens_default = 80}, {}, 50},
+      {50, {.context_tokens = 40}, {}, 40},
+      {50, {}, {.max_tokens = 90}, 110},
+      {50, {.output_tokens_default = 8}, {.max_tokens = 90}, 110},
+      {50, {}, {.min_tokens = 60}, 80},
+      {50, {.output_tokens = 30}, {.min_tokens = 60}, 50},
+  };
+  for (const Row& row : rows) {
+    const RequestLimits limits = {.vocabulary = 1000,
+                                  .context_tokens = 200,
+                                  .sequences_max = 4,
+                                  .output_tokens_default = row.server};
+    Request request;
+    request.prompt.assign(20, TokenId(1));
+    request.end = row.end;
+    EXPECT_EQ(context_of(request, limits, row.tenant), row.tokens) << &row - rows.data();
+  }
+}
+
 TEST(CheckRequest, APromptThatNoMinuteOfItsTenantHoldsIsAnErrorOfTheRequest) {
   const RequestLimits limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
   Request request;

@@ -14,7 +14,7 @@ BackendOptions embedding_backend() {
   BackendOptions options;
   options.threads = 2;
   options.kv_bytes = 4 << 20;
-  options.kv_element = kv::memory::Element::kF16;
+  options.kv_cache_dtype = kv::memory::Element::kF16;
   options.scheduler.sequences_max = 8;
   options.scheduler.batched_tokens_max = 32;  // prompts are computed in chunks
   return options;

@@ -48,14 +48,14 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
 // KernelConfig is a kernel set and a KV element.
 struct KernelConfig {
   const kernels::KernelSet* set = kernels::available_sets().back();
-  std::optional<kv::memory::Element> element = {};
+  std::optional<model::KvCacheDtype> element = {};
 };
 
 BackendOptions backend_options(std::uint64_t kv_blocks, const model::ModelParts& model,
                                std::uint32_t block_tokens, const KernelConfig& kernel_config = {}) {
   BackendOptions options;
   options.threads = 2;
-  options.kv_element = kernel_config.element;
+  if (kernel_config.element) options.kv_cache_dtype = *kernel_config.element;
   options.block_tokens = block_tokens;
   options.scheduler.sequences_max = 8;
   options.scheduler.batched_tokens_max = 64;
@@ -180,11 +180,24 @@ struct MixCase {
   model::ModelCase model;
   KernelConfig kernel_config;
   std::uint64_t kv_blocks = 70;  // memory is short: some requests are preempted
+  bool policies = false;         // requests have KV policies, each another than the one before it
 };
+
+void draw_policies(std::vector<Request>& requests) {
+  const std::vector<kv::KvPolicy> policies = {
+      {.window = 9}, {}, {.window = 12, .sinks = 3}, {.window = 7, .sinks = 18}, {.window = 1}};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    // Every second one is that of the request before it: they share.
+    requests[i].kv_policy = policies[i / 2 % policies.size()];
+  }
+}
 void PrintTo(const MixCase& c, std::ostream* out) {
   *out << c.model.name << " on " << c.kernel_config.set->name;
-  const char* const elements[] = {"fp32", "fp16", "bf16", "fp8"};
-  if (c.kernel_config.element) *out << ", " << elements[static_cast<int>(*c.kernel_config.element)];
+  if (c.policies) *out << " with policies";
+  if (!c.kernel_config.element) return;
+  const auto elements = c.kernel_config.element->elements(kv::memory::Element::kBF16);
+  *out << ", elements " << static_cast<int>(elements.keys) << " and "
+       << static_cast<int>(elements.values);
 }
 
 std::vector<MixCase> all_mixes() {
@@ -213,6 +226,21 @@ std::vector<MixCase> all_mixes() {
     // Latents, a page of which holds no values.
     mixes.push_back({{"arch_deepseek2"}, {set, Element::kF32}});
     mixes.push_back({{"arch_deepseek3"}, {set, Element::kBF16}});
+    // Integers and eight-bit floats, of every kind of layer.
+    mixes.push_back({seeded("llama Q4_1", TensorType::kQ4_1, false), {set, Element::kInt8}});
+    mixes.push_back({seeded("llama Q4_1", TensorType::kQ4_1, false), {set, Element::kInt4}});
+    mixes.push_back({seeded("qwen3 Q8_0", TensorType::kQ8_0, true),
+                     {set, kv::memory::Elements(Element::kInt8, Element::kInt4)}});
+    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kE4M3}, 220});
+    mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}});
+    // KV policies, over layers of every kind and integers.
+    mixes.push_back({{"stories260K"}, {set, Element::kBF16}, 70, true});
+    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220, true});
+    mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}, 70, true});
+    mixes.push_back({seeded("qwen3 Q8_0", TensorType::kQ8_0, true),
+                     {set, kv::memory::Elements(Element::kInt8, Element::kInt4)},
+                     70,
+                     true});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});
@@ -226,7 +254,9 @@ class EveryKernelConfig : public testing::TestWithParam<MixCase> {};
 TEST_P(EveryKernelConfig, NothingChangesAnOutput) {
   const model::AnyModel model(GetParam().model);
   const KernelConfig& kernel_config = GetParam().kernel_config;
-  run_mix(model.parts(), draw_requests(model.parts().config, 8, 40, 16),
+  std::vector<Request> requests = draw_requests(model.parts().config, 8, 40, 16);
+  if (GetParam().policies) draw_policies(requests);
+  run_mix(model.parts(), requests,
           backend_options(GetParam().kv_blocks, model.parts(), 4, kernel_config), kernel_config,
           kFewWays);
 }

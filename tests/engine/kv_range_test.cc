@@ -25,7 +25,7 @@ struct Case {
   bool beyond_all;
 };
 void PrintTo(const Case& c, std::ostream* out) {
-  const char* const elements[] = {"fp32", "fp16", "bf16", "fp8"};
+  const char* const elements[] = {"fp32", "fp16", "bf16", "e4m3", "e5m2", "int8"};
   const char* const parts[] = {"query", "key", "value"};
   *out << c.set->name << " " << elements[static_cast<int>(c.element)] << " "
        << parts[static_cast<int>(c.part)] << (c.beyond_all ? " beyond all" : " beyond fp16");
@@ -34,9 +34,12 @@ void PrintTo(const Case& c, std::ostream* out) {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const KernelSet* const set : kernels::available_sets()) {
-    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
+    for (const Element element : {Element::kF32, Element::kF16, Element::kBF16, Element::kE4M3,
+                                  Element::kE5M2, Element::kInt8}) {
       for (const Part part : {Part::kQuery, Part::kKey, Part::kValue}) {
         for (const bool beyond_all : {false, true}) {
+          // Rows of integers reach further than the smaller marks, and not beyond all of them.
+          if (element == Element::kInt8 && !beyond_all) continue;
           cases.push_back({set, element, part, beyond_all});
         }
       }
@@ -54,7 +57,7 @@ class KvRange : public testing::TestWithParam<Case> {
     BackendOptions options;
     options.threads = 2;
     options.block_tokens = 8;
-    options.kv_element = GetParam().element;
+    options.kv_cache_dtype = GetParam().element;
     options.kv_bytes = 8 << 20;
     options.scheduler.sequences_max = 4;
     options.scheduler.batched_tokens_max = kChunk;
@@ -63,7 +66,7 @@ class KvRange : public testing::TestWithParam<Case> {
   Result<SingleOutput> generate_single_with(const MarkedModel& model, bool kv_cache) {
     model::DecoderOptions options;
     options.rows_max = kChunk;
-    options.kv_element = GetParam().element;
+    options.kv_cache_dtype = GetParam().element;
     model::Decoder decoder(model.config(), model.weights(), *GetParam().set, pool_, options);
     const Request same = marked_request(model.config(), true);
     SingleRequest request;
@@ -76,7 +79,8 @@ class KvRange : public testing::TestWithParam<Case> {
   }
   // True: the marked value is out of range of the element.
   static bool is_out_of_range() {
-    return GetParam().beyond_all || GetParam().element == Element::kF16;
+    return GetParam().beyond_all || GetParam().element == Element::kF16 ||
+           GetParam().element == Element::kE4M3 || GetParam().element == Element::kE5M2;
   }
 
   const Excess excess_ = GetParam().beyond_all ? kBeyondAll : kBeyondFp16;

@@ -9,11 +9,14 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "chat/compaction.h"
+#include "chat/turns.h"
 #include "server/api/anthropic/messages_request.h"
 #include "server/api/completion_fields.h"
 #include "server/api/message_fields.h"
 #include "server/api/ollama/ollama_request.h"
 #include "server/api/responses/responses_request.h"
+#include "server/api/truncation.h"
 #include "server/api_error.h"
 #include "server/json.h"
 
@@ -39,10 +42,25 @@ void read_fields(const Json& body) {
       request.is_chat = is_chat;
       read_shared_fields(Fields(body), engine::kSequencesPerRequestMax, request);
       ASSERT(request.engine.sampling.n >= 1, "what was not refused is within its range");
+      const Truncation truncation = read_truncation(Fields(body));
+      ASSERT(truncation.last_tokens != 0, "no prompt is cut to nothing");
     } catch (const ApiError& error) {
       check_refusal(error);
     }
   }
+}
+
+// Whatever goes of checked messages, their last stays, also behind a summary.
+void shorten(const Json& messages) {
+  for (const auto order : {chat::DropOrder::kOldest, chat::DropOrder::kMiddle}) {
+    const auto ranges = chat::droppable_ranges(messages, order);
+    const auto kept = chat::kept_messages(messages, ranges);
+    ASSERT(!kept.empty() && kept.back() + 1 == messages.size(), "the last message stays");
+  }
+  const auto begin = chat::kept_turns_begin(messages, 1);
+  if (!begin) return;
+  ASSERT(*begin > 0 && *begin < messages.size(), "something is older, and something is kept");
+  ASSERT(chat::with_summary(messages, *begin, "x").back() == messages.back(), "the end stays");
 }
 
 // Translations from Anthropic's API and from responses are chats whose messages no check refuses;
@@ -59,6 +77,7 @@ void translate(const Json& body) {
              "each is from somewhere");
       try {
         check_messages(Fields(chat.body));
+        shorten(chat.body["messages"]);
         check_tools(Fields(chat.body));
       } catch (const ApiError& error) {
         ASSERT(i >= 3 || error.param == "messages", "what is wrong is found by its own name");

@@ -67,6 +67,15 @@ BODIES = [
     b'{"keep_alive": 0, "messages": [{"role": "assistant", "tool_calls": [{"id": "i", "function": {"name": "f"}},'
     b' {"function": {"name": "g"}}]}, {"role": "tool", "tool_name": "g", "content": "r"},'
     b' {"role": "tool", "tool_call_id": "i", "content": "r"}]}',
+    # Prompts that are to be cut, and a summary that comes back.
+    b'{"truncation": {"type": "middle", "keep": "system"}, "messages": [{"role": "system", "content": "s"},'
+    b' {"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "i", "function": {"name": "f"}},'
+    b' {"id": "j", "function": {"name": "f"}}]}, {"role": "tool", "tool_call_id": "j", "content": "r"},'
+    b' {"role": "user", "content": "b"}, {"role": "tool", "tool_call_id": "i", "content": "r"},'
+    b' {"role": "assistant", "content": "c"}, {"role": "user", "content": "d"}], "truncate": true}',
+    b'{"truncate_prompt_tokens": -1, "truncation": "disabled", "prompt": "p"}',
+    b'{"truncation": "auto", "keep_turns": 1, "input": [{"type": "compaction", "encrypted_content":'
+    b' "pagoda-summary:x"}, {"role": "user", "content": "a"}, {"type": "compaction", "encrypted_content": "e"}]}',
     b'{"a": 1, "a": 2}',
     b'{"a": NaN}',
     b'{"a": 1e999}',

@@ -190,9 +190,9 @@ std::vector<kv::memory::PageLayout> layouts_of_three_tokens() {
   using kv::memory::ValueOrder;
   std::vector<kv::memory::PageLayout> layouts;
   for (const Element element : {Element::kF32, Element::kF16, Element::kBF16}) {
-    for (const ValueOrder order : {ValueOrder::kRows, ValueOrder::kTokenPairs}) {
+    for (const ValueOrder order : {ValueOrder::kRows, ValueOrder::kTokenGroups}) {
       for (const KeyOrder key_order : {KeyOrder::kRows, KeyOrder::kColumns}) {
-        layouts.push_back({.element = element,
+        layouts.push_back({.elements = element,
                            .block_tokens = 3,
                            .layers = 2,
                            .kv_heads = 2,
@@ -213,9 +213,9 @@ Bytes pages_with(const kv::memory::PageLayout& layout, std::uint32_t token,
                  const std::vector<float>& keys, const std::vector<float>& values) {
   Bytes pages(3 * layout.page_bytes(), std::byte{0xEE});
   for (std::uint32_t head = 0; head < 2; ++head) {
-    kv::memory::encode_row(layout.element, keys.data() + head * kKeyDim, kKeyDim,
+    kv::memory::encode_row(layout.elements.keys, keys.data() + head * kKeyDim, kKeyDim,
                            layout.key_row(pages.data(), 1, head, token));
-    kv::memory::encode_row(layout.element, values.data() + head * kValueDim, kValueDim,
+    kv::memory::encode_row(layout.elements.keys, values.data() + head * kValueDim, kValueDim,
                            layout.value_row(pages.data(), 1, head, token));
   }
   return pages;
@@ -242,6 +242,63 @@ TEST(StoreKv, WritesTheRowsOfOnePositionRoundedAndNothingElse) {
         ASSERT_EQ(pages_stored(*set, layout, token, keys, values), expected)
             << set->name << " " << kv::memory::format_name(layout);
       }
+    }
+  }
+}
+
+// Rows of bytes: no byte has two tokens, so that a row of one leaves those of others.
+TEST(StoreKv, WritesRowsOfEightBitFloatsAndIntegersAsTheCodecDoes) {
+  using kv::memory::Element;
+  constexpr std::uint32_t kDim = 96;
+  const std::vector<float> keys = random_values(2 * kDim, 6);
+  const std::vector<float> values = random_values(2 * kDim, 7);
+  for (kv::memory::PageLayout layout : layouts_of_three_tokens()) {
+    for (const Element element : {Element::kE4M3, Element::kE5M2, Element::kInt8, Element::kInt4}) {
+      for (const std::uint32_t block : {3u, 6u, 16u}) {
+        layout.elements = element;
+        layout.block_tokens = block;
+        layout.key_dim = layout.value_dim = kDim;
+        for (std::uint32_t token = 0; token < block; ++token) {
+          Bytes expected(3 * layout.page_bytes(), std::byte{0xEE});
+          for (std::uint32_t head = 0; head < 2; ++head) {
+            kv::memory::encode_row(element, keys.data() + head * kDim, kDim,
+                                   layout.key_row(expected.data(), 1, head, token));
+            kv::memory::encode_row(element, values.data() + head * kDim, kDim,
+                                   layout.value_row(expected.data(), 1, head, token));
+          }
+          const std::vector<kv::BlockId> table = {kv::BlockId(2), kv::BlockId(0)};
+          for (const KernelSet* const set : available_sets()) {
+            Bytes pages(3 * layout.page_bytes(), std::byte{0xEE});
+            ASSERT_TRUE(set->store_kv({{pages.data(), layout, 1}, table.data()}, block + token,
+                                      keys.data(), values.data()));
+            ASSERT_EQ(pages, expected) << set->name << " " << kv::memory::format_name(layout);
+          }
+        }
+      }
+    }
+  }
+}
+
+// A latent is one row with one scale, also where its largest number is behind its value.
+TEST(StoreKv, ALatentIsStoredOnceAsTheCodecDoes) {
+  using kv::memory::Element;
+  for (const Element element : {Element::kE4M3, Element::kInt8, Element::kInt4}) {
+    const kv::memory::PageLayout layout = {.elements = element,
+                                           .block_tokens = 4,
+                                           .layers = 1,
+                                           .kv_heads = 1,
+                                           .key_dim = 96,
+                                           .value_dim = 64,
+                                           .values_in_keys = true};
+    std::vector<float> latent = random_values(96, 5);
+    latent[80] = 400.0f;
+    Bytes expected(layout.page_bytes(), std::byte{0xEE});
+    kv::memory::encode_row(element, latent.data(), 96, layout.key_row(expected.data(), 0, 0, 1));
+    const std::vector<kv::BlockId> table = {kv::BlockId(0)};
+    for (const KernelSet* const set : available_sets()) {
+      Bytes page(layout.page_bytes(), std::byte{0xEE});
+      set->store_kv({{page.data(), layout, 0}, table.data()}, 1, latent.data(), latent.data());
+      ASSERT_EQ(page, expected) << set->name << " " << kv::memory::format_name(layout);
     }
   }
 }
@@ -296,7 +353,7 @@ TEST(StoreKv, AHeadWithAKeyOrValueThatIsNotFiniteGetsANaNKeyAndNoValues) {
   const std::vector<float> values(2 * kValueDim, 2.0f);
   for (const kv::memory::PageLayout& layout : layouts_of_three_tokens()) {
     for (const KernelSet* const set : available_sets()) {
-      const float limit = first_infinite(set->numerics, layout.element);
+      const float limit = first_infinite(set->numerics, layout.elements.keys);
       const float largest = std::nextafter(limit, 0.0f);
       for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN, limit, -limit, largest, -largest}) {
         for (const bool in_keys : {true, false}) {

@@ -106,12 +106,13 @@ TEST(OutOfBlocks, WhenOpeningIsNotAUseOfWhatMatched) {
   Sequence big = fixture.run(counting(1, 4));
   const Tokens prompt = counting(100, 7);
   const Match match = fixture.cache().match(fixture.everyone(), prompt);
-  EXPECT_EQ(fixture.cache().blocks_needed(match, match.tokens), 3u);
+  EXPECT_EQ(fixture.cache().blocks_needed(fixture.everyone(), match, match.tokens), 3u);
   ASSERT_TRUE(fixture.feed(big, counting(5, 4)));
   EXPECT_EQ(fixture.matched(prompt), 4u) << "the tail of what was used longest ago went";
   const Match less = fixture.cache().match(fixture.everyone(), prompt);
-  EXPECT_EQ(fixture.cache().blocks_needed(less, less.tokens), 1u) << "one is held, none taken";
-  EXPECT_EQ(fixture.cache().blocks_needed(less, 13), 4u);
+  EXPECT_EQ(fixture.cache().blocks_needed(fixture.everyone(), less, less.tokens), 1u)
+      << "one is held, none taken";
+  EXPECT_EQ(fixture.cache().blocks_needed(fixture.everyone(), less, 13), 4u);
 }
 
 TEST(Eviction, NeverTakesWhatSomeoneHolds) {

@@ -47,6 +47,7 @@ struct SimOptions {
   std::uint32_t block_tokens = 4;
   std::vector<memory::AttentionSpec> groups = {{}};
   const EvictionPolicy* policy = &lru_policy();
+  KvPolicy kv_policy = {};  // of some requests; full: of none
   std::uint64_t operations = 80;
   bool tenants = false;
   std::uint64_t quota_blocks = 0;   // of every region

@@ -39,6 +39,14 @@ SimOptions scenario(std::uint64_t seed) {
   return options;
 }
 
+// Some requests keep a window of their tokens, most of them sinks beside it.
+SimOptions bounded_scenario(std::uint64_t seed) {
+  SimOptions options = scenario(seed);
+  options.kv_policy = {.window = 1 + static_cast<std::uint32_t>(seed / 3 % 9),
+                       .sinks = static_cast<std::uint32_t>(seed / 5 % 7)};
+  return options;
+}
+
 // A pool so large that nothing is evicted: a match is exactly what the oracle says.
 SimOptions exact_scenario(std::uint64_t seed) {
   SimOptions options = scenario(seed);
@@ -46,6 +54,12 @@ SimOptions exact_scenario(std::uint64_t seed) {
   options.blocks = 2500;
   options.share = true;
   options.operations = 60;
+  return options;
+}
+
+SimOptions exact_bounded_scenario(std::uint64_t seed) {
+  SimOptions options = exact_scenario(seed);
+  options.kv_policy = bounded_scenario(seed).kv_policy;
   return options;
 }
 
@@ -119,6 +133,21 @@ TEST(CacheSim, WithoutEvictionAMatchIsTheLongestThatTheLookupMaySee) {
   if (!all_seeds()) return;
   EXPECT_GT(sum.tokens_matched, 20'000u);
   EXPECT_GT(sum.blocks_deduplicated, 500u);
+}
+
+TEST(CacheSim, EveryRowThatAPolicyKeepsIsWhatItsTokensMakeIt) {
+  const SimReport sum = run_seeds(bounded_scenario, 6'000);
+  ASSERT_FALSE(sum.failure) << *sum.failure;
+  if (!all_seeds()) return;
+  EXPECT_GT(sum.tokens_matched, 50'000u);
+  EXPECT_GT(sum.blocks_evicted, 5'000u);
+  EXPECT_GT(sum.refusals, 50u);
+  EXPECT_GT(sum.hashes_verified, 5'000u);
+}
+
+TEST(CacheSim, UnderAPolicyAMatchIsTheLongestThatTheLookupMaySee) {
+  const SimReport sum = run_seeds(exact_bounded_scenario, 1'000);
+  ASSERT_FALSE(sum.failure) << *sum.failure;
 }
 
 // Operation by operation: what is matched, granted, refused, evicted and deduplicated.

@@ -119,10 +119,11 @@ void Simulation::verify_curve() {
 
 void Simulation::verify_rows(const Request& request, std::uint32_t group) {
   const std::uint64_t tokens = request.tokens.size();
-  const std::uint32_t window = options_.groups[group].window;
-  const std::uint64_t first = window != 0 && tokens + 1 > window ? tokens + 1 - window : 0;
+  const memory::AttentionSpec spec = spec_of(request, group);
   const std::uint64_t tail = tokens / options_.block_tokens * options_.block_tokens;
-  for (std::uint64_t p = first; p < tokens; ++p) {
+  for (std::uint64_t p = 0; p < tokens; ++p) {
+    // The next query's position is `tokens`.
+    if (spec.window != 0 && p + spec.window <= tokens && p >= spec.sinks) continue;
     // While a copy is under way its source has the rows.
     BlockId block = request.sequence.table(group)[p / options_.block_tokens];
     if (p >= tail && !request.copies.empty()) block = request.copies[group].from;

@@ -269,7 +269,7 @@ TEST(Session, InvariantsHoldWhateverHappens) {
       const Tokens prompt = counting(1, 4 + below(12)) + counting(100 * below(4), below(20));
       if (below(6) == 0) demoted += demote(fixture, scope, prompt);
       const Match match = cache.match(scope, prompt);
-      if (cache.blocks_needed(match, prompt.size()) > cache.blocks_available()) continue;
+      if (cache.blocks_needed(scope, match, prompt.size()) > cache.blocks_available()) continue;
       Sequence sequence = fixture.run(scope, prompt);
       if (below(3) == 0)
         (void)cache.retain(sequence, {.tokens = 8,

@@ -35,6 +35,8 @@ struct PageOut {
 
 class Simulation {
  public:
+  static constexpr std::uint64_t kBoundedSpace = 2;  // of requests with the policy
+
   explicit Simulation(const SimOptions& options);
 
   SimReport run();
@@ -56,12 +58,24 @@ class Simulation {
   std::vector<TokenId> random_tokens(std::uint64_t length);
   void extend_plan(Request& request, const std::vector<TokenId>& more);
   CacheScope scope_of(std::uint64_t space, std::uint64_t tenant) {
+    if (space == kBoundedSpace) {
+      return cache_.scope("space0", salt_of(tenant), {}, kNoOwner, options_.kv_policy).value();
+    }
     return cache_.scope("space" + text(space), salt_of(tenant), adapter_of(space)).value();
   }
   static std::string salt_of(std::uint64_t tenant) {
     return tenant == 0 ? "" : "tenant" + text(tenant);
   }
-  static std::string adapter_of(std::uint64_t space) { return space == 0 ? "" : "adapter"; }
+  // What enters block hashes.
+  std::string adapter_of(std::uint64_t space) const {
+    if (space == kBoundedSpace) return options_.kv_policy.hash_key({});
+    return space == 0 ? "" : "adapter";
+  }
+  // What a group keeps of a request's tokens.
+  memory::AttentionSpec spec_of(const Request& request, std::uint32_t group) const {
+    const memory::AttentionSpec& own = options_.groups[group];
+    return request.asker.space == kBoundedSpace ? options_.kv_policy.of(own) : own;
+  }
 
   // Doing (cache_sim.cc)
   void operate();

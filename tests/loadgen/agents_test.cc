@@ -58,6 +58,37 @@ TEST(AgentsTest, EachHasAPromptOfItsOwnAndLeavesItsLastNoteOut) {
   }
 }
 
+TEST(AgentsTest, OneByOneTheyAskInAnOrderOfTheSeedAlone) {
+  const auto order = [](std::uint64_t seed, const std::string& answer, std::int64_t now_ns) {
+    const auto agents = make_agents({.main_tokens = 5,
+                                     .sub_tokens = 3,
+                                     .sub_agents = 2,
+                                     .turns = 6,
+                                     .seed = seed,
+                                     .one_by_one = true});
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> asked;  // (agent, turn)
+    for (auto planned = agents->next(); planned;
+         planned = agents->follow(*planned, answer, now_ns)) {
+      EXPECT_FALSE(agents->next().has_value()) << "one request at a time";
+      EXPECT_EQ(messages_of(*planned).size(), 2 * planned->turn);
+      asked.emplace_back(planned->user, planned->turn);
+    }
+    return asked;
+  };
+  const auto first = order(1, "yes", 5);
+  EXPECT_EQ(first.size(), 18U);
+  for (std::uint32_t agent = 0; agent < 3; ++agent) {
+    std::uint32_t turn = 0;
+    for (const auto& [user, its_turn] : first) {
+      if (user != agent) continue;
+      EXPECT_EQ(its_turn, ++turn);
+    }
+    EXPECT_EQ(turn, 6U);
+  }
+  EXPECT_EQ(order(1, "another answer", 900), first);
+  EXPECT_NE(order(2, "yes", 5), first);
+}
+
 TEST(AgentsTest, SessionsAreSentWhereTheyAreAskedFor) {
   const auto agents = make_agents({.main_tokens = 3});
   const auto planned = agents->next();
@@ -110,6 +141,16 @@ TEST(AgentsTest, WhatIsComputedAgainIsApartFromWhatIsNew) {
   measured.load.outcomes[1].cached_tokens.reset();
   EXPECT_FALSE(measured.tokens_computed().has_value()) << "the server does not say";
   EXPECT_FALSE(measured.tokens_computed_again().has_value());
+}
+
+TEST(AgentsTest, AFailureIsSaidInTheWordsOfTheServer) {
+  EXPECT_EQ(failure_words("HTTP 500: {\"error\":{\"code\":500,\"message\":\"Context size has been "
+                          "exceeded.\",\"type\":\"server_error\"}}"),
+            "Context size has been exceeded.");
+  EXPECT_EQ(failure_words("HTTP 502: <html>"), "HTTP 502: <html>");
+  EXPECT_EQ(failure_words("{\"error\": {\"message\": 3}"), "{\"error\": {\"message\": 3}");
+  EXPECT_EQ(failure_words(std::string(59, 'x') + "éy"), std::string(59, 'x') + "…")
+      << "characters are whole";
 }
 
 TEST(AgentsTest, EvictionsAreReadFromPagodasMetrics) {

@@ -88,6 +88,12 @@ std::string name_of(kv::memory::Element element) {
       return "Bf16";
     case kv::memory::Element::kE4M3:
       return "Fp8";
+    case kv::memory::Element::kE5M2:
+      return "Fp8E5M2";
+    case kv::memory::Element::kInt8:
+      return "Int8";
+    case kv::memory::Element::kInt4:
+      return "Int4";
   }
   return "";
 }
@@ -163,7 +169,7 @@ model::Logits run_on_cpu(const model::Config& config, const model::Weights& weig
   }
   const auto rows = static_cast<std::uint32_t>(tokens.size());
   model::Decoder decoder(config, weights, *kernels, pool,
-                         {.rows_max = rows, .kv_element = kv::memory::Element::kF32});
+                         {.rows_max = rows, .kv_cache_dtype = {kv::memory::Element::kF32}});
   const std::size_t groups = decoder.group_plan().groups.size();
   const std::uint32_t blocks = (rows + 15) / 16;
   const auto pages = value_or_exit(kv::memory::PageBuffer::allocate(

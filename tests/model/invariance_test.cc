@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <span>
 #include <string>
 
 #include "default_model.h"
+#include "model/invariance_checks.h"
 #include "model/seeded_model.h"
 #include "model/test_model.h"
 
@@ -18,81 +18,6 @@ using gguf::TensorType;
 using kv::memory::Element;
 
 constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16};
-
-bool same_bits(const Logits& a, const Logits& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-bool all_finite(const Logits& logits) {
-  for (const float logit : logits) {
-    if (!std::isfinite(logit)) return false;
-  }
-  return true;
-}
-
-// Runs the sequence alone, at once, on one thread, in order: the reference for all other runs.
-Logits plain_run(const ModelParts& model, const Conditions& conditions, const Tokens& tokens) {
-  return run_sequences(model, {.kernels = conditions.kernels, .element = conditions.element},
-                       {tokens})
-      .front();
-}
-
-// How a sequence is computed.
-struct Way {
-  std::size_t threads;
-  std::uint32_t chunk;  // 0: all at once
-};
-constexpr Way kWays[] = {{1, 1}, {1, 64}, {2, 16}, {2, 0}, {3, 64}, {5, 0}, {8, 64}};
-// Conditions for long sequences, and for short ones.
-constexpr Way kLongWays[] = {{3, 64}, {8, 0}};
-constexpr Way kFewWays[] = {{1, 7}, {2, 0}, {3, 16}, {5, 1}, {8, 0}};
-
-void expect_chunks_threads_and_ids_change_nothing(const ModelParts& model, const Conditions& base,
-                                                  const Tokens& tokens,
-                                                  std::span<const Way> ways = kWays) {
-  const Logits expected = plain_run(model, base, tokens);
-  ASSERT_TRUE(all_finite(expected)) << "a NaN was read from a free block";
-  for (const Way& way : ways) {
-    Conditions conditions = base;
-    conditions.chunk = way.chunk;
-    conditions.threads = way.threads;
-    conditions.shuffle_seed = 40 + way.chunk;
-    const auto logits = run_sequences(model, conditions, {tokens});
-    ASSERT_TRUE(same_bits(logits.front(), expected))
-        << base.kernels->name << ", chunks of " << way.chunk << ", " << way.threads << " threads";
-  }
-}
-
-void expect_neighbours_change_nothing(const ModelParts& model, const Conditions& base,
-                                      std::size_t longest) {
-  std::vector<Tokens> sequences;
-  for (std::size_t s = 0; s < 8; ++s) {
-    sequences.push_back(random_tokens(model.config, 1 + (longest * (s + 1)) / 8 - s % 3, 70 + s));
-  }
-  std::vector<Logits> alone;
-  for (const Tokens& tokens : sequences) alone.push_back(plain_run(model, base, tokens));
-  for (const Way& way : {Way{2, 5}, Way{3, 0}, Way{5, 5}, Way{8, 0}}) {
-    Conditions conditions = base;
-    conditions.chunk = way.chunk;
-    conditions.threads = way.threads;
-    conditions.shuffle_seed = 3;
-    const std::vector<Logits> together = run_sequences(model, conditions, sequences);
-    for (std::size_t s = 0; s < sequences.size(); ++s) {
-      ASSERT_TRUE(same_bits(together[s], alone[s]))
-          << base.kernels->name << ", sequence " << s << " of 8, chunks of " << way.chunk << ", "
-          << way.threads << " threads";
-    }
-  }
-}
-
-// Returns every set except the int8_bf16 reference, which is slow and whose bits another set has.
-std::vector<const kernels::KernelSet*> varied_sets() {
-  std::vector<const kernels::KernelSet*> sets;
-  for (const kernels::KernelSet* const set : kernels::available_sets()) {
-    if (set != &kernels::ref_set(kernels::Numerics::kInt8Bf16)) sets.push_back(set);
-  }
-  return sets;
-}
 
 class Invariance : public testing::TestWithParam<ModelCase> {
  protected:
@@ -129,14 +54,7 @@ TEST_P(Invariance, TheBlockSizeChangesNothing) {
 TEST_P(Invariance, TheOrderOfAPageChangesNothing) {
   const Tokens tokens = random_tokens(model_.config, 101, 7);
   for (const kernels::KernelSet* const set : varied_sets()) {
-    // Reverses each order.
-    kernels::KernelSet turned = *set;
-    turned.value_order = set->value_order == kv::memory::ValueOrder::kRows
-                             ? kv::memory::ValueOrder::kTokenPairs
-                             : kv::memory::ValueOrder::kRows;
-    turned.key_order = set->key_order == kv::memory::KeyOrder::kRows
-                           ? kv::memory::KeyOrder::kColumns
-                           : kv::memory::KeyOrder::kRows;
+    const kernels::KernelSet turned = with_turned_pages(*set);
     for (const Element element : kElements) {
       const Logits expected = plain_run(model_, {.kernels = set, .element = element}, tokens);
       for (const std::uint32_t block_tokens : {1u, 3u, 16u}) {

@@ -55,6 +55,19 @@ class Tables {
   std::span<const kv::memory::BlockTable> of(std::size_t sequence) const {
     return tables_[sequence];
   }
+  // Pages that no query behind the first `tokens` tokens of the sequence sees become NaN.
+  void spoil_unseen(const Decoder& decoder, std::size_t sequence, std::uint64_t tokens,
+                    const kv::memory::AttentionSpec& policy) const {
+    const std::vector<kv::memory::AttentionSpec>& groups = decoder.group_plan().groups;
+    const std::uint32_t per_block = decoder.page_layout().block_tokens;
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      const kv::memory::AttentionSpec spec = groups[group].window == 0 ? policy : groups[group];
+      const kv::memory::BlocksKept kept(spec, tokens, per_block);
+      for (std::uint64_t block = 0; block < tokens / per_block; ++block) {
+        if (!kept.contains(block)) buffer_.fill_with_nan(tables_[sequence][group][block]);
+      }
+    }
+  }
 
  private:
   static std::size_t blocks_of(const Decoder& decoder, std::size_t tokens) {
@@ -74,7 +87,7 @@ class Tables {
 
 DecoderOptions options_of(const Conditions& conditions, std::size_t rows_max) {
   return {.rows_max = static_cast<std::uint32_t>(rows_max),
-          .kv_element = conditions.element,
+          .kv_cache_dtype = conditions.element,
           .block_tokens = conditions.block_tokens};
 }
 
@@ -128,7 +141,7 @@ std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& con
           conditions.chunk == 0 ? left : std::min<std::size_t>(conditions.chunk, left);
       const auto from = sequences[s].begin() + static_cast<std::ptrdiff_t>(done[s]);
       batch_tokens.insert(batch_tokens.end(), from, from + static_cast<std::ptrdiff_t>(take));
-      rows.push_back({static_cast<std::uint32_t>(take), done[s], tables.of(s)});
+      rows.push_back({static_cast<std::uint32_t>(take), done[s], tables.of(s), conditions.policy});
       members.push_back(s);
     }
     if (rows.empty()) return logits;
@@ -141,6 +154,8 @@ std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& con
       logits[members[i]].insert(logits[members[i]].end(), at, at + rows[i].rows * vocabulary);
       at += rows[i].rows * vocabulary;
       done[members[i]] += rows[i].rows;
+      if (conditions.policy.window == 0) continue;
+      tables.spoil_unseen(decoder, members[i], done[members[i]], conditions.policy);
     }
   }
 }
@@ -154,7 +169,7 @@ Logits run_without_cache(const ModelParts& model, const Conditions& conditions,
   Logits logits(tokens.size() * vocabulary);
   for (std::uint32_t last = 0; last < tokens.size(); ++last) {
     const Tables tables(decoder, {tokens}, conditions.shuffle_seed + last);
-    const SequenceRows rows = {last + 1, 0, tables.of(0)};
+    const SequenceRows rows = {last + 1, 0, tables.of(0), conditions.policy};
     decoder.forward({{tokens.data(), last + 1}, {&rows, 1}, {&last, 1}}, tables.buffer(),
                     logits.data() + last * vocabulary);
   }

@@ -46,9 +46,10 @@ struct Conditions {
   const kernels::KernelSet* kernels = &kernels::ref_set();
   std::size_t threads = 1;
   std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
-  kv::memory::Element element = kv::memory::Element::kF16;
+  KvCacheDtype element = kv::memory::Element::kF16;
   std::uint32_t block_tokens = 16;
-  std::uint64_t shuffle_seed = 0;  // shuffles the block ids
+  std::uint64_t shuffle_seed = 0;         // shuffles the block ids
+  kv::memory::AttentionSpec policy = {};  // of every sequence; pages it lets go of become NaN
 };
 
 using Tokens = std::vector<TokenId>;

@@ -19,9 +19,19 @@ TEST(Url, HasSchemeHostPortAndPath) {
   EXPECT_EQ(parse_url("https://host/v1", "URL").value().port, "443");
 }
 
+TEST(Url, OfThisMachineNeedsNoScheme) {
+  for (const char* const text : {"localhost:8000", "127.0.0.1:8000/v1", "[::1]:8000"}) {
+    const Result<Url> url = parse_url(text, "URL");
+    ASSERT_TRUE(url.ok()) << text;
+    EXPECT_FALSE(url.value().tls);
+    EXPECT_EQ(url.value().port, "8000");
+  }
+  EXPECT_EQ(parse_url("localhost", "URL").value().host, "localhost");
+}
+
 TEST(Url, ErrorsNameTheArgument) {
-  for (const char* const wrong :
-       {"", "host:80", "ftp://host", "http://", "http://:80", "http://h:"}) {
+  for (const char* const wrong : {"", "host:80", "localhosts:80", "127.0.0.1.example.com",
+                                  "ftp://host", "http://", "http://:80", "http://h:"}) {
     const Result<Url> url = parse_url(wrong, "`url`");
     ASSERT_FALSE(url.ok()) << wrong;
     EXPECT_TRUE(url.error().message.starts_with("`url`: ")) << url.error().message;

@@ -11,19 +11,44 @@ using kv::memory::AttentionSpec;
 
 TEST(BlockDemand, OfFullGroupsIsEveryBlockOfEveryGroup) {
   const std::vector<AttentionSpec> groups = {{}, {}};
-  const BlockDemand demand = {.groups = groups, .block_tokens = 16, .chunk_tokens_max = 512};
-  EXPECT_EQ(demand.blocks_at_peak(1), 2u);
-  EXPECT_EQ(demand.blocks_at_peak(16), 2u);
-  EXPECT_EQ(demand.blocks_at_peak(17), 4u);
+  const BlockDemand demand = {.block_tokens = 16, .chunk_tokens_max = 512};
+  EXPECT_EQ(demand.blocks_at_peak(groups, 1), 2u);
+  EXPECT_EQ(demand.blocks_at_peak(groups, 16), 2u);
+  EXPECT_EQ(demand.blocks_at_peak(groups, 17), 4u);
 }
 
 TEST(BlockDemand, OfAWindowIsBoundedByWindowAndChunk) {
   const std::vector<AttentionSpec> groups = {{.window = 33}};
-  const BlockDemand demand = {.groups = groups, .block_tokens = 16, .chunk_tokens_max = 16};
-  EXPECT_EQ(demand.blocks_at_peak(16), 1u);
+  const BlockDemand demand = {.block_tokens = 16, .chunk_tokens_max = 16};
+  EXPECT_EQ(demand.blocks_at_peak(groups, 16), 1u);
   // The group keeps 32 tokens before the chunk and the chunk's 16 tokens: 3 blocks, and one more
   // when both ends lie inside a block.
-  EXPECT_EQ(demand.blocks_at_peak(100000), 4u);
+  EXPECT_EQ(demand.blocks_at_peak(groups, 100000), 4u);
+}
+
+TEST(BlockDemand, OfSinksIsAddedToTheWindow) {
+  const std::vector<AttentionSpec> groups = {{.window = 33, .sinks = 17}};
+  const BlockDemand demand = {.block_tokens = 16, .chunk_tokens_max = 16};
+  EXPECT_EQ(demand.blocks_at_peak(groups, 16), 1u);
+  EXPECT_EQ(demand.blocks_at_peak(groups, 5 * 16), 5u) << "no more than there are";
+  EXPECT_EQ(demand.blocks_at_peak(groups, 100000), 4u + 2u);
+}
+
+TEST(BlockDemand, TellsWhatFitsAPoolAlone) {
+  const std::vector<AttentionSpec> groups = {{}, {}};
+  const BlockDemand demand = {.block_tokens = 16, .chunk_tokens_max = 16};
+  // Ten blocks, two of which a match may be copied from: four blocks of each group.
+  EXPECT_EQ(demand.tokens_alone(groups, 1000, 10), 64u);
+  EXPECT_EQ(demand.tokens_alone(groups, 50, 10), 50u);
+  // Without an end: window - 1 + 16 tokens in three blocks beside one for either end inside a
+  // block, and one less for sinks.
+  const std::uint64_t kept = demand.bounded_tokens_alone(groups, 1000, 10);
+  const std::vector<AttentionSpec> bounded = {
+      {.window = static_cast<std::uint32_t>(kept) - 1, .sinks = 1},
+      {.window = static_cast<std::uint32_t>(kept) - 1, .sinks = 1}};
+  EXPECT_LE(demand.blocks_alone(bounded, 1u << 30), 10u);
+  EXPECT_EQ(kept, 17u);
+  EXPECT_EQ(demand.bounded_tokens_alone(groups, 1000, 5), 0u) << "no window is small enough";
 }
 
 }  // namespace

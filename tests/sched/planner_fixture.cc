@@ -41,9 +41,7 @@ class ViewOnATable {
   explicit ViewOnATable(const PlannerCase& row)
       : options_(options_of(row)),
         cache_({.blocks = row.blocks, .block_tokens = kBlockTokens}),
-        demand_{.groups = cache_.options().groups,
-                .block_tokens = kBlockTokens,
-                .chunk_tokens_max = row.batched_tokens_max},
+        demand_{.block_tokens = kBlockTokens, .chunk_tokens_max = row.batched_tokens_max},
         classes_(options_.context_classes.size()),
         view_{.running = {},
               .waiting = waiting_,
@@ -126,7 +124,8 @@ class ViewOnATable {
     tenant.kv_tokens_held += task.length();
     view_.sequences_claimed += task.sequence_count;
     classes_[task.context_class].sequences += task.sequence_count;
-    classes_[task.context_class].blocks += demand_.blocks_at_peak(task.length());
+    classes_[task.context_class].blocks +=
+        demand_.blocks_at_peak(task.scope->groups(), task.length());
   }
 
   std::string name_of(const SequenceTask* task) const {

@@ -336,6 +336,13 @@ TEST(Bounds, WhatJsonTakesIsCountedFromAboveAndNotFarFromIt) {
     ASSERT_TRUE(parsed.ok());
     EXPECT_GE(account.taken(), held.most()) << json.substr(0, 30);
     EXPECT_LE(account.taken(), 4 * held.most() + kMiB) << json.substr(0, 30);
+    const std::uint64_t before = held.now();
+    EXPECT_GE(text::json_bytes(parsed.value()), before) << json.substr(0, 30);
+    EXPECT_LE(text::json_bytes(parsed.value()), 2 * before + kMiB) << json.substr(0, 30);
+    {
+      const Json copy = parsed.value();
+      EXPECT_GE(text::json_bytes(copy), held.now() - before) << json.substr(0, 30);
+    }
     CountingAccount half(held.most() / 2);
     const auto refused = text::parse_strict_json(json, &half);
     ASSERT_FALSE(refused.ok()) << json.substr(0, 30);

@@ -97,6 +97,35 @@ TEST(CacheExplain, NamesTextThatIsTheSameInOtherTokens) {
                                         "tokens"));
 }
 
+// What follows the tokens at which the match stopped is another matter: without it these would not
+// have been found either.
+TEST(CacheExplain, NamesOtherTokensThoughTheTextChangesBehindThem) {
+  StoryFixture fixture;
+  const std::vector<TokenId> words = fixture.tokenizer().encode(kStory, {});
+  const std::size_t at = words.size() - 6;
+  Json whole = Json::array();
+  for (const TokenId id : words) whole.push_back(id.value());
+  const auto told_after = [&](const Json& first, bool respells) {
+    Json asked(std::vector<Json>(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)));
+    constexpr std::uint32_t kFirstByte = 3;  // <0x00> in this vocabulary
+    for (const char byte : fixture.tokenizer().bytes_of(words[at])) {
+      if (respells) asked.push_back(kFirstByte + static_cast<unsigned char>(byte));
+    }
+    for (int i = 0; i < 4; ++i) asked.push_back(kFirstByte + 'Q');
+    Json body = text_body("");
+    body["prompt"] = first;
+    told(fixture, body);
+    body["prompt"] = asked;
+    return told(fixture, body);
+  };
+  const Json respelled = told_after(whole, true);
+  EXPECT_EQ(respelled["matched_tokens"], at);
+  EXPECT_THAT(advice_of(respelled), HasSubstr("the text that is in the cache, in other tokens"));
+  const Json changed = told_after(whole, false);
+  EXPECT_EQ(changed["matched_tokens"], at);
+  EXPECT_THAT(advice_of(changed), testing::Not(HasSubstr("in other tokens")));
+}
+
 TEST(CacheExplain, NamesTheMessageThatChanges) {
   StoryFixture fixture;
   told(fixture, chat_body(kStory, "Does the dog run?"));

@@ -93,6 +93,13 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"use_beam_search", "true", "use_beam_search"}, Wrong{"best_of", "2", "best_of"},
         Wrong{"repeat_penalty", "1.1", "repeat_penalty"}, Wrong{"functions", "[{}]", "functions"}));
 
+TEST(Errors, AFieldThatHasAnotherNameHereIsAnsweredWithIt) {
+  const Json error = error_of(
+      errors_fixture().post("/v1/completions", {{"prompt", "Once"}, {"repeat_penalty", 1.1}}), 400);
+  EXPECT_EQ(error["message"],
+            "repeat_penalty: is not supported; its name here is repetition_penalty");
+}
+
 TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   const Json reply = errors_fixture().complete({{"prompt", "Once"},
                                                 {"max_tokens", 1},

@@ -34,7 +34,8 @@ TEST(OllamaRequest, BecomesAChat) {
                       {"function": {"name": "f", "arguments": {}}}]},
       {"role": "tool", "content": "21", "tool_name": "f"},
       {"role": "tool", "content": "22", "tool_name": "f"}]})");
-  const Json chat = Json::parse(R"({"stream": true, "seed": 3, "stop": ["END"],
+  const Json chat =
+      Json::parse(R"({"stream": true, "truncation": "auto", "seed": 3, "stop": ["END"],
     "response_format": {"type": "json_object"}, "reasoning_effort": "high",
     "messages": [{"role": "user", "content": "hi"},
       {"role": "assistant", "content": "", "thinking": "hm",
@@ -47,7 +48,10 @@ TEST(OllamaRequest, BecomesAChat) {
     "tools": [{"type": "function", "function": {"name": "f"}}]})");
   const TranslatedChat translated = ollama::chat_of_chat(body);
   EXPECT_EQ(translated.body, chat) << translated.body.dump(1);
-  EXPECT_FALSE(translated.tokens_max);
+  EXPECT_EQ(translated.tokens_max, INT32_MAX) << "what fits";
+  EXPECT_FALSE(ollama::chat_of_chat({{"messages", Json::array()}}).tokens_max);
+  const Json whole = {{"messages", Json::array()}, {"truncate", false}};
+  EXPECT_EQ(ollama::chat_of_chat(whole).body["truncation"], "disabled");
 }
 
 constexpr BadBody kBadOllama[] = {

@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
 #include <stdexcept>
 
+#include "server/api/completion_fields.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {
@@ -35,6 +40,51 @@ TEST(RequestLog, ATextLineHasWordsAndQuotesWhatIsNone) {
             "2026-01-31T23:59:59.123Z id=cmpl-1 path=/v1/completions tenant=\"the blue team\" "
             "model=stories stream=true status=200 finish_reason=length prompt_tokens=7 "
             "cached_tokens=6 completion_tokens=3 ttft_s=0.012346 e2e_s=1.5");
+}
+
+// A misspelt field would be silent.
+TEST(RequestLog, FieldsThatNobodyKnowsAreNamed) {
+  const Json body = {{"prompt", "Once"},        {"max_token", 3},     {"n_predict", 3},
+                     {"temperature", 0.5},      {"suffix", ""},       {"typical_p", 1},
+                     {"not \n a name", "text"}, {"metadata", nullptr}};
+  EXPECT_THAT(ignored_fields(body), testing::ElementsAre("max_token", "n_predict"));
+  Json many = Json::object();
+  for (int i = 0; i < 20; ++i) many["field_" + std::to_string(i)] = i;
+  EXPECT_EQ(ignored_fields(many).size(), 8u);
+  LogEntry entry = whole_entry();
+  entry.ignored = {"max_token", "n_predict"};
+  EXPECT_THAT(format_entry(entry, LogFormat::kText, kTime),
+              testing::EndsWith(" e2e_s=1.5 ignored_fields=max_token,n_predict"));
+}
+
+// Every field that a reader of bodies asks for, by its name or by a constant that has it, is known.
+TEST(RequestLog, FieldsThatAreReadAreNotCalledIgnored) {
+  const std::string folder = std::string(PAGODA_TEST_DATA) + "/../../src/server/api/";
+  const std::regex read(R"re(\bfields\.\w+\(\s*(?:"(\w+)"|(k[A-Z]\w*)))re");
+  const std::regex constant(R"re(constexpr [^=;]*\b(k[A-Z]\w*) = "(\w+)";)re");
+  std::size_t found = 0;
+  for (const char* const name :
+       {"cache_diagnostics.cc", "cache_fields.cc", "cache_session.cc", "chat_prompt.cc",
+        "chat_request.cc", "completion_fields.cc", "retain.cc", "structured_fields.cc",
+        "text_request.cc", "tool_choice.cc", "truncation.cc", "unsupported_fields.cc"}) {
+    std::ifstream file(folder + name);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::map<std::string, std::string> constants;
+    for (std::sregex_iterator at(text.begin(), text.end(), constant), end; at != end; ++at) {
+      constants[(*at)[1].str()] = (*at)[2].str();
+    }
+    std::size_t here = 0;
+    for (std::sregex_iterator at(text.begin(), text.end(), read), end; at != end; ++at) {
+      const bool is_literal = (*at)[1].matched;
+      const std::string field = is_literal ? (*at)[1].str() : constants[(*at)[2].str()];
+      if (field.empty()) continue;  // the constant is another file's
+      EXPECT_THAT(ignored_fields({{field, 1}}), testing::IsEmpty()) << name;
+      ++here;
+    }
+    EXPECT_GT(here, 0u) << name;
+    found += here;
+  }
+  EXPECT_GT(found, 60u);
 }
 
 TEST(RequestLog, AJsonLineIsOneObject) {

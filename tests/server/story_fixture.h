@@ -41,9 +41,10 @@ class StoryFixture {
  public:
   using Wrap = std::function<engine::Runner&(engine::Runner&)>;
 
-  // `wrap` may put a runner of its own before the model's.
+  // `wrap` may put a runner of its own before the model's. `output_tokens_default` is of requests
+  // that name no limit; 0: what fits.
   explicit StoryFixture(std::uint32_t requests_queued_max = 100, bool live_curve = true,
-                        const Wrap& wrap = {})
+                        const Wrap& wrap = {}, std::uint64_t output_tokens_default = 0)
       : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
     model_ =
@@ -65,6 +66,7 @@ class StoryFixture {
                                      .tenants = {},
                                      .after_step = [this] { step_notifier_.notify(); }};
     options.core.requests_queued_max = requests_queued_max;
+    options.core.limits.output_tokens_default = output_tokens_default;
     engine::Runner& runner = wrap ? wrap(backend_->runner()) : backend_->runner();
     engine_ = std::make_unique<engine::Engine>(options, backend_->cache(), runner, clock_);
     served_.reset(new ServedModel{

@@ -13,7 +13,8 @@ namespace pagoda::server {
 
 class TenantsFixture : public testing::Test {
  protected:
-  explicit TenantsFixture(const char* keys) {
+  explicit TenantsFixture(const char* keys, std::uint64_t output_tokens_default = 0)
+      : fixture_(100, true, {}, output_tokens_default) {
     TenantRegistry registry;
     const auto ring =
         KeyRing::make(parse_keys(keys, "keys").value(), registry, "a secret of some length");

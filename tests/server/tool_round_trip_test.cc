@@ -3,6 +3,7 @@
 // judged by a validator that shares nothing with either.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <regex>
 
 #include "chat/answer_parser.h"
@@ -298,6 +299,95 @@ TEST(ToolRoundTrip, NoSpellingGoesRoundAStrictSchema) {
       expect_valid(form, one, read, schema, lure);
     }
   }
+}
+
+// Content that response_format asks for beside tools, as schemas; the last is a pattern.
+constexpr std::array kContents = {
+    R"({"type": "object"})",
+    R"({"type": "object", "properties": {"name": {"type": "string"},
+        "parameters": {"type": ["object", "integer"]}, "arguments": {"type": ["object", "null"]}},
+        "required": ["name"], "additionalProperties": false})",
+    R"({"type": "object", "properties": {"tool_call": {"type": ["object", "integer"]}},
+        "required": ["tool_call"]})",
+    R"({"type": "array"})",
+    R"([<\[{](.|\n)*)",
+};
+
+structured::GrammarNodeId content_node(structured::GrammarBuilder& builder, const char* content) {
+  const Json schema = Json::parse(content, nullptr, false);
+  return schema.is_object() ? builder.schema(schema).value() : builder.regex(content).value();
+}
+
+// Texts of calls, and what begins like them.
+std::vector<std::string> beginnings_of(const chat::AnswerForm& form) {
+  std::vector<std::string> texts = lures_of(form);
+  const Json five = {{"q", 5}};
+  for (const std::string& call : {chat::write_calls(*form.calls, {{"f", five}}),
+                                  chat::write_calls(*form.calls, {{"f", five}, {"f", five}})}) {
+    texts.push_back(call);
+    for (std::size_t i = 0; i < call.size(); i += 3) texts.push_back(call.substr(0, i));
+  }
+  for (const char* const begin : {R"({"name": "f"})", R"({"name": "f", "parameters": 7})",
+                                  R"({"name": "f", "arguments": null})", R"({"name": "g"})",
+                                  R"({"tool_call": 5})", R"({"tool_call": {"name": "f"}})"}) {
+    texts.emplace_back(begin);
+  }
+  return texts;
+}
+
+struct ReadCounts {
+  int calls = 0;
+  int contents = 0;
+  int alike = 0;  // contents with which a call might begin
+};
+
+void expect_read_as_written(const NamedForm& form, const char* content, std::mt19937& random,
+                            ReadCounts& counts) {
+  const StrictCase one = {content, R"({"type": "integer", "maximum": 5})"};
+  const Json tools = tools_of(one);
+  const Json fields = {{"tools", tools}};
+  const ToolChoice choice = read_tool_choice(Fields(fields));
+  const MarkedText marked({}, any_tokenizer());
+  structured::GrammarBuilder builder;
+  ToolGrammar calls(builder, form.form, marked, choice);
+  const auto both = builder.finish(calls.or_calls(content_node(builder, content))).value();
+  structured::GrammarBuilder alone;
+  const auto content_alone = alone.finish(content_node(alone, content)).value();
+  const auto calls_alone = grammar_for(form.form, fields, false);
+  const std::string opening = chat::write_calls(*form.form.calls, {{"f", {{"q", 5}}}}).substr(0, 3);
+  for (int i = 0; i < 40; ++i) {
+    const std::string text = TextDrawer(both, beginnings_of(form.form), random).draw();
+    if (text.empty()) continue;
+    const ReadBack read = read_back(form.form, tools, text, {.calls = chat::CallReading::kFirst});
+    if (structured::matches_text(*calls_alone, text)) {
+      ++counts.calls;
+      EXPECT_FALSE(read.names.empty()) << form.name << ", " << content << ": " << text;
+      EXPECT_EQ(read.content, "") << form.name << ", " << content << ": " << text;
+      expect_valid(form, one, read, tools[0]["function"]["parameters"], text);
+    } else {
+      ++counts.contents;
+      counts.alike += text.starts_with(opening) ? 1 : 0;
+      EXPECT_TRUE(read.names.empty()) << form.name << ", " << content << ": " << text;
+      EXPECT_EQ(read.content, text) << form.name << ", " << content;
+      EXPECT_TRUE(structured::matches_text(*content_alone, text)) << form.name << ": " << text;
+    }
+  }
+}
+
+// What begins as a call of a tool is one, and then the grammar lets nothing but calls follow;
+// everything else is content, though it may begin alike.
+TEST(ToolRoundTrip, ContentBesideToolsIsReadAsContentAndCallsAsCalls) {
+  std::mt19937 random(9);
+  ReadCounts counts;
+  for (const NamedForm& form : all_forms()) {
+    if (form.form.channels) continue;  // content is a message of its own there
+    for (const char* const content : kContents) {
+      expect_read_as_written(form, content, random, counts);
+    }
+  }
+  EXPECT_GT(counts.calls, 500);
+  EXPECT_GT(counts.contents, 500);
+  EXPECT_GT(counts.alike, 40);
 }
 
 }  // namespace

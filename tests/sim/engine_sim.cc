@@ -29,7 +29,8 @@ class Witness final : public engine::ReplySink {
       : request_(request), number_(number), answers_(request.sampling.n) {
     for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
       if (request.action == engine::CacheAction::kNone) {
-        truth_.push_back(model.generate_single(request.prompt, i, tokens_max));
+        truth_.push_back(model.generate_single(
+            request.prompt, i, tokens_max, request.kv_policy.value_or(kv::KvPolicy{}).attention()));
       } else {
         truth_.emplace_back();  // nothing is computed
       }

@@ -9,11 +9,16 @@ namespace pagoda::sim {
 namespace {
 
 // Returns digests of the node's tokens, below those of all tokens before them.
-std::vector<Digest> rows_of(const kv::PrefixTree& tree, kv::NodeId node) {
+std::vector<Digest> rows_of(const kv::Cache& cache, kv::NodeId node) {
+  const kv::PrefixTree& tree = cache.tree();
   std::vector<kv::NodeId> chain;
-  for (kv::NodeId at = node; !tree.is_root(at); at = tree.parent(at)) chain.push_back(at);
+  kv::NodeId root = node;
+  for (; !tree.is_root(root); root = tree.parent(root)) chain.push_back(root);
   std::vector<Digest> rows;
   Digest before = 0;
+  for (const auto& [name, space] : cache.namespaces()) {
+    if (space.root == root) before = ToyModel::start(name.policy.attention());
+  }
   for (auto at = chain.rbegin(); at != chain.rend(); ++at) {
     rows.clear();
     for (const TokenId token : tree.tokens(*at)) {
@@ -30,7 +35,7 @@ std::string wrong_page(const kv::Cache& cache, ToyRunner& runner) {
   for (std::uint32_t i = 0; i < tree.node_numbers(); ++i) {
     const kv::NodeId node(i);
     if (!tree.is_live(node) || tree.is_root(node) || tree.pages(node) == 0) continue;
-    const std::vector<Digest> rows = rows_of(tree, node);
+    const std::vector<Digest> rows = rows_of(cache, node);
     for (std::uint32_t group = 0; group < tree.groups(); ++group) {
       const auto page = tree.page(node, group);
       if (!page) continue;

@@ -110,17 +110,9 @@ void draw_tenants(Dice& dice, SimSetup& setup) {
   }
 }
 
-// Returns the longest context that fits the pool alone, beside a block that is being copied.
-std::uint64_t context_that_fits(const SimSetup& setup) {
-  const sched::BlockDemand demand = {
-      .groups = setup.model.groups,
-      .block_tokens = setup.cache.block_tokens,
-      .chunk_tokens_max = setup.core.scheduler.batched_tokens_max * (setup.launches_ahead + 1)};
-  std::uint64_t tokens = 1;
-  while (tokens < 120 && demand.blocks_alone(tokens + 1) <= setup.cache.blocks) {
-    ++tokens;
-  }
-  return tokens;
+sched::BlockDemand demand_of(const SimSetup& setup) {
+  return {.block_tokens = setup.cache.block_tokens,
+          .chunk_tokens_max = setup.core.scheduler.batched_tokens_max * (setup.launches_ahead + 1)};
 }
 
 // Draws the owner of the prompt's blocks. `crossed`: the same tokens are public, salted, and public
@@ -184,6 +176,24 @@ void draw_sessions(std::uint64_t seed, SimSetup& setup) {
   }
 }
 
+// Requests that keep a window of their tokens, and sinks, some of them beyond the context. They too
+// have dice of their own.
+void draw_policies(std::uint64_t seed, SimSetup& setup) {
+  Dice dice(seed + 2'000'029);
+  if (dice.one_in(2)) return;
+  const std::vector<kv::KvPolicy> policies = {{.window = 4},
+                                              {.window = 2, .sinks = 1},
+                                              {.window = 5, .sinks = 3},
+                                              {.window = 3, .sinks = 9},
+                                              {.window = 20, .sinks = 17}};
+  for (PlannedRequest& drawn : setup.requests) {
+    engine::Request& request = drawn.request;
+    if (!dice.one_in(2)) continue;
+    request.kv_policy = dice.pick(policies);
+    if (dice.one_in(2)) request.end.max_tokens = static_cast<std::uint32_t>(dice.between(1, 200));
+  }
+}
+
 }  // namespace
 
 SimSetup draw_setup(std::uint64_t seed) {
@@ -195,9 +205,13 @@ SimSetup draw_setup(std::uint64_t seed) {
   setup.core.space = "toy";
   setup.core.end_tokens = {ToyModel::kEnd};
   setup.core.requests_queued_max = static_cast<std::uint32_t>(dice.one_in(6) ? 3 : 1000);
-  setup.core.limits = {.vocabulary = setup.model.vocabulary,
-                       .context_tokens = context_that_fits(setup),
-                       .sequences_max = setup.core.scheduler.sequences_max};
+  setup.core.limits = {
+      .vocabulary = setup.model.vocabulary,
+      .context_tokens = std::max<std::uint64_t>(
+          1, demand_of(setup).tokens_alone(setup.model.groups, 120, setup.cache.blocks)),
+      .sequences_max = setup.core.scheduler.sequences_max};
+  setup.core.limits.policy_tokens_max = demand_of(setup).bounded_tokens_alone(
+      setup.model.groups, setup.core.limits.context_tokens, setup.cache.blocks);
 
   std::vector<std::vector<TokenId>> texts(setup.crossed ? 1 : 3);
   for (std::vector<TokenId>& text : texts) {
@@ -215,6 +229,7 @@ SimSetup draw_setup(std::uint64_t seed) {
     setup.requests.push_back({now, cancel, draw_request(dice, setup, texts)});
   }
   draw_sessions(seed, setup);
+  draw_policies(seed, setup);
   return setup;
 }
 

@@ -30,16 +30,22 @@ struct ToyModel {
 
   static constexpr TokenId kEnd{0};
 
+  // What stands before the first row: rows under a KV policy are no others'.
+  static Digest start(const kv::memory::AttentionSpec& policy) {
+    return policy.window == 0 ? 0 : mix(policy.window, policy.sinks);
+  }
   static Digest row(Digest before, TokenId token) { return mix(before, token.value()); }
 
   // Returns what position `position` sees: `rows(group, p)` is the row of position p.
   template <class Rows>
-  Digest look(std::uint64_t position, Rows&& rows) const {
+  Digest look(std::uint64_t position, const kv::memory::AttentionSpec& policy, Rows&& rows) const {
     Digest seen = position;
     for (std::uint32_t group = 0; group < groups.size(); ++group) {
-      const std::uint64_t window = groups[group].window;
-      const std::uint64_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
-      for (std::uint64_t p = first; p <= position; ++p) seen = mix(seen, rows(group, p));
+      const kv::memory::AttentionSpec spec = groups[group].window == 0 ? policy : groups[group];
+      for (std::uint64_t p = 0; p <= position; ++p) {
+        const bool visible = spec.window == 0 || p + spec.window > position || p < spec.sinks;
+        if (visible) seen = mix(seen, rows(group, p));
+      }
     }
     return seen;
   }
@@ -51,7 +57,8 @@ struct ToyModel {
   // Generates the output without a cache, a batch or a scheduler. The sequence has at most
   // `tokens_max` tokens; an end token ends it.
   std::vector<TokenId> generate_single(std::span<const TokenId> prompt, std::uint64_t sample,
-                                       std::uint64_t tokens_max) const;
+                                       std::uint64_t tokens_max,
+                                       const kv::memory::AttentionSpec& policy = {}) const;
 };
 
 }  // namespace pagoda::sim

@@ -27,7 +27,8 @@ void ToyRunner::launch(const engine::Launch& launch) {
                   .rows = rows.rows,
                   .first_position = rows.first_position,
                   .tokens = {rows.tokens.begin(), rows.tokens.end()},
-                  .tables = {}};
+                  .tables = {},
+                  .policy = rows.policy};
     const std::uint64_t blocks =
         (rows.first_position + rows.rows + block_tokens_ - 1) / block_tokens_;
     for (const kv::memory::BlockTable table : rows.tables) {
@@ -73,10 +74,11 @@ void ToyRunner::compute(Rows& rows, std::vector<Digest>& seen) {
       return at(rows.tables[group][p / block_tokens_], p % block_tokens_);
     };
     for (std::uint32_t group = 0; group < rows.tables.size(); ++group) {
-      const Digest before = position == 0 ? 0 : row_at(group, position - 1);
+      const Digest before =
+          position == 0 ? ToyModel::start(rows.policy) : row_at(group, position - 1);
       row_at(group, position) = ToyModel::row(before, rows.tokens[i]);
     }
-    seen.push_back(model_.look(position, row_at));
+    seen.push_back(model_.look(position, rows.policy, row_at));
   }
   rows_computed_ += rows.rows;
 }
@@ -88,9 +90,12 @@ std::vector<bool> ToyRunner::blocks_touched() const {
     for (const Rows& rows : pending.rows) {
       for (std::size_t group = 0; group < rows.tables.size(); ++group) {
         const std::vector<kv::BlockId>& table = rows.tables[group];
-        std::size_t at =
-            kv::memory::first_block_kept(model_.groups[group], rows.first_position, block_tokens_);
-        for (; at < table.size(); ++at) touched[table[at].value()] = true;
+        const kv::memory::AttentionSpec spec =
+            model_.groups[group].window == 0 ? rows.policy : model_.groups[group];
+        const kv::memory::BlocksKept kept(spec, rows.first_position, block_tokens_);
+        for (std::size_t at = 0; at < table.size(); ++at) {
+          if (kept.contains(at)) touched[table[at].value()] = true;
+        }
       }
     }
   }
@@ -113,7 +118,8 @@ void ToyRunner::break_something(Pending& pending) {
       // Two sequences have read something: one gets the other's first block.
       Rows* first = nullptr;
       for (Rows& rows : pending.rows) {
-        const bool reads = rows.first_position > 0 && model_.groups.front().window == 0;
+        const bool reads =
+            rows.first_position > 0 && model_.groups.front().window == 0 && rows.policy.window == 0;
         if (!reads) continue;
         if (first != nullptr && first->tables[0][0] != rows.tables[0][0]) {
           rows.tables[0][0] = first->tables[0][0];
@@ -138,6 +144,7 @@ void ToyRunner::break_something(Pending& pending) {
     case Sabotage::kFreedTooEarly:
       for (const Rows& rows : pending.rows) {
         if (rows.first_position == 0 || model_.groups.front().window != 0) continue;
+        if (rows.policy.window != 0) continue;
         spoil(rows.tables[0][0]);
         sabotaged_ = true;
         return;

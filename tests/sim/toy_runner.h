@@ -51,6 +51,7 @@ class ToyRunner final : public engine::Runner {
     std::uint64_t first_position;
     std::vector<TokenId> tokens;
     std::vector<std::vector<kv::BlockId>> tables;
+    kv::memory::AttentionSpec policy;
   };
   struct Pending {
     std::vector<kv::Copy> copies;

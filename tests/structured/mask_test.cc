@@ -128,6 +128,35 @@ TEST(MaskTest, AMaskIsWhatEachTokenAloneWouldDo) {
   }
 }
 
+// Where a text commits to one way, tokens that go beyond that point are judged by it alone, also
+// those that the other way would take from within a string.
+TEST(MaskTest, ACommittedTextGoesOnInOneWay) {
+  GrammarBuilder builder;
+  const GrammarNodeId call =
+      builder.sequence({builder.literal(R"({"a":"ab",)"), builder.commit(),
+                        builder.literal(R"("b")"), builder.json_object(), builder.literal("}")});
+  const auto grammar = builder.finish(builder.alternatives({builder.json_object(), call})).value();
+  EXPECT_TRUE(matches_text(*grammar, R"({"a":"ab"})"));
+  EXPECT_TRUE(matches_text(*grammar, R"({"a":"abc","b":1})"));
+  EXPECT_TRUE(matches_text(*grammar, R"({"a":"ab","b"{}})"));
+  EXPECT_FALSE(matches_text(*grammar, R"({"a":"ab","b":1})")) << "it is a call from the comma on";
+  const auto vocabulary = toy_vocabulary();
+  std::mt19937 random(5);
+  std::vector<MaskWord> mask(vocabulary->words());
+  for (const char* const begin : {"", R"({"a":")", R"({"a":"ab)", R"({"a":"ab",)", R"({"a":"b)"}) {
+    Matcher matcher(grammar, vocabulary);
+    for (const char* at = begin; *at != '\0'; ++at) {
+      ASSERT_TRUE(matcher.accept(TokenId(2 + static_cast<unsigned char>(*at))).ok()) << begin;
+    }
+    for (int i = 0; i < 8 && !matcher.must_end(); ++i) {
+      ASSERT_TRUE(matcher.fill_mask(mask).ok());
+      const auto allowed = tokens_of(mask, vocabulary->size());
+      EXPECT_EQ(allowed, tried_tokens(matcher)) << begin;
+      ASSERT_TRUE(matcher.accept(TokenId(allowed[random() % allowed.size()])).ok());
+    }
+  }
+}
+
 TEST(MaskTest, ControlTokensAndPaddingAreNeverAllowed) {
   const auto vocabulary = toy_vocabulary();
   const auto grammar = grammar_from_regex("(.|\\n)*");

@@ -63,7 +63,7 @@ TEST(IncludeRulesTest, OtherArrowsFail) {
   EXPECT_EQ(arrows("src/loadgen/a.cc", "app/loaded_model.h").size(), 1U);
 }
 
-TEST(IncludeRulesTest, TheFlagLibraryIsIncludedInOneFile) {
+TEST(IncludeRulesTest, TheFlagLibraryIsIncludedWhereFlagsAreMade) {
   EXPECT_THAT(wrong_arrows(read_source("src/cli/flags.cc", "#include <CLI/CLI.hpp>\n")), IsEmpty());
   EXPECT_EQ(wrong_arrows(read_source("src/cli/run.cc", "#include <CLI/CLI.hpp>\n")).size(), 1U);
 }

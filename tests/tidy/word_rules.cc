@@ -45,7 +45,7 @@ const std::vector<Metaphor>& metaphor_table() {
       {"outlook", "estimate"},
       {"passage", "range"},
       {"patience", "timeout", {"src/base/", "src/engine/", "tests/engine/", "tests/events/"}},
-      {"picture", "snapshot or stats", {"src/cli/", "src/replay/"}},
+      {"picture", "snapshot or stats", {"src/cli/", "src/terminal/"}},
       {"riddle", "ambiguous request"},
       {"shelf", "tier set"},
       {"shelve", "tier set"},

@@ -173,6 +173,22 @@ class Setup(unittest.TestCase):
         ran = self.run_setup(SYSTEMS["ubuntu-22.04"], "install_packages none; is_present cmake:3.25; echo $?")
         self.assertEqual(ran.stdout, "0\n")
 
+    def shown(self, printed):
+        """What ./run shows of the output of a build, on a machine of four cores."""
+        self.program("nproc", "echo 4", logs=False)
+        ran = self.run_setup("", f"show_build <<'E'\n{printed}E\n")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stderr
+
+    def test_a_build_that_has_nothing_to_do_is_silent(self):
+        self.assertEqual(self.shown("[0/2] Re-checking globbed directories...\nninja: no work to do.\n"), "")
+
+    def test_a_build_says_once_how_long_it_takes_and_what_a_compiler_says(self):
+        shown = self.shown("-- Configuring done\n[1/138] Building a.o\na.cc:3: warning: unused\n[2/138] Building b.o\n"
+                           "FAILED: b.o\n")
+        # 138 steps of 5 s on 4 cores are 172 s.
+        self.assertEqual(shown, "pagoda: compiling, about 3 minutes on 4 cores\na.cc:3: warning: unused\nFAILED: b.o\n")
+
     def test_without_root_or_sudo_the_packages_are_named(self):
         self.program("id", "echo 1000")
         ran = self.run_setup(SYSTEMS["debian-12"], "is_present() { return 1; }; install_packages check")

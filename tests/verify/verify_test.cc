@@ -78,6 +78,7 @@ class WrongBackend final : public engine::Backend {
   std::uint64_t kv_tokens() const override { return backend_->kv_tokens(); }
   std::optional<std::uint64_t> context_asked() const override { return backend_->context_asked(); }
   std::string rows_id() const override { return backend_->rows_id(); }
+  std::string numerics_id() const override { return backend_->numerics_id(); }
   void use_tiers(const engine::TierOptions& tiers) override { backend_->use_tiers(tiers); }
   Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
     return backend_->create_page_copier();
@@ -91,6 +92,17 @@ class WrongBackend final : public engine::Backend {
 const std::vector<std::string> kWays = {
     "cold",      "warm",     "batched",   "chunked",   "preempted", "forked",   "host tier",
     "disk tier", "1 thread", "2 threads", "3 threads", "5 threads", "8 threads"};
+
+TEST(Verify, AllWaysGiveOneDigestUnderAPolicyToo) {
+  VerifyOptions options = story_options();
+  options.kv_policy = {.window = 24, .sinks = 4};
+  options.json = true;
+  const cli::Captured captured = verify_captured(options);
+  EXPECT_EQ(captured.exit_status, 0) << captured.err << captured.out;
+  const auto json = nlohmann::json::parse(captured.out, nullptr, false);
+  EXPECT_EQ(json["equal"], true);
+  EXPECT_EQ(json["tokens"], 5 * 24);
+}
 
 TEST(Verify, AllWaysOfThisMachineGiveOneDigest) {
   VerifyOptions options = story_options();
@@ -198,7 +210,8 @@ TEST(Verify, ExplainsItselfWithExamples) {
   const cli::Captured help = cli::run_captured({"verify", "--help"});
   EXPECT_EQ(help.exit_status, 0);
   EXPECT_THAT(help.out, HasSubstr("Examples:\n  pagoda verify"));
-  EXPECT_THAT(help.out, HasSubstr("PAGODA_KV_REMOTE"));
+  EXPECT_THAT(help.out,
+              HasSubstr("Every flag has an environment variable: --model is PAGODA_MODEL."));
 }
 
 TEST(Verify, AModelThatIsNotThereIsAnError) {

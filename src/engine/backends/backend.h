@@ -27,6 +27,8 @@ class Backend {
   virtual std::size_t threads() const = 0;
   // Names the computing device for people: "2 threads", "NVIDIA H200".
   virtual std::string device_name() const = 0;
+  // Names the kernel set by which a CPU computes, as `inspect --kernels` lists it; empty on a GPU.
+  virtual std::string kernel_set() const { return {}; }
   // Returns a digest of the weights and tables in device memory, which were checked against what
   // was uploaded: the same at every start with the same model. Nothing where weights stay in host
   // memory.
@@ -40,6 +42,8 @@ class Backend {
   // Returns numerics id and KV format: with the model, all that keys and values depend on besides
   // their tokens.
   virtual std::string rows_id() const = 0;
+  // Returns the part of rows_id() that does not depend on the KV format.
+  virtual std::string numerics_id() const = 0;
   // Keeps pages in these stores, too. Call before an engine is made of the backend, which must have
   // been made to hash its blocks.
   virtual void use_tiers(const TierOptions& tiers) = 0;

@@ -12,7 +12,8 @@
 #include "base/token_id.h"
 #include "kv/events/event_ring.h"
 #include "kv/evict/policy.h"
-#include "kv/memory/page_layout.h"
+#include "kv/kv_policy.h"
+#include "model/kv_cache_dtype.h"
 #include "model/packed_weights.h"
 #include "sched/options.h"
 
@@ -20,13 +21,14 @@ namespace pagoda::engine {
 
 struct BackendOptions {
   std::size_t threads = 0;  // that compute on a CPU, or sample beside a GPU; 0: every usable core
-  std::optional<kv::memory::Element> kv_element;  // unset: the default for the device
+  model::KvCacheDtype kv_cache_dtype;
   std::uint32_t block_tokens = 16;
   std::optional<std::uint64_t> kv_bytes;  // unset: a share of the memory that the device has free
   std::uint64_t context_tokens = 0;       // 0: the model's own
   bool prefix_caching = true;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
-  bool live_curve = false;  // measures what other cache sizes and policies would have given
+  kv::KvPolicy kv_policy = {};  // of requests that name none
+  bool live_curve = false;      // measures what other cache sizes and policies would have given
   // Shares of the cache's blocks; 0: none, or no limit.
   double retain_share = 0;             // that one tenant's requests may retain
   bool sessions = false;               // requests may name sessions

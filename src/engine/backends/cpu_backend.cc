@@ -15,7 +15,7 @@ CpuBackend::CpuBackend(const model::Config& config, const model::Weights& weight
     : PagedBackend(options),
       decoder_(config, weights, kernels, pool(),
                {.rows_max = options.scheduler.batched_tokens_max,
-                .kv_element = options.kv_element,
+                .kv_cache_dtype = options.kv_cache_dtype,
                 .block_tokens = options.block_tokens,
                 .on_pack = options.on_pack}) {}
 
@@ -23,12 +23,12 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const model::Config& conf
                                                        const model::Weights& weights,
                                                        const kernels::KernelSet& kernels,
                                                        const BackendOptions& options) {
-  RETURN_IF_ERROR(model::check_kv_element(options.kv_element));
+  RETURN_IF_ERROR(model::check_kv_cache_dtype(config, options.kv_cache_dtype));
   std::unique_ptr<CpuBackend> backend(new CpuBackend(config, weights, kernels, options));
   RETURN_IF_ERROR(backend->allocate_pages(options));
   const model::Decoder& decoder = backend->decoder_;
-  backend->open_cache(options, decoder.page_layout(), decoder.group_plan().groups,
-                      backend->pages_->pages(), backend->duplicate_check(options));
+  backend->open_cache(options, decoder.group_plan(), backend->pages_->pages(),
+                      backend->duplicate_check(options));
   backend->runner_.emplace(backend->decoder_, *backend->pages_, backend->pool());
   const kernels::KernelSet& used = decoder.kernel_set();
   RETURN_IF_ERROR(

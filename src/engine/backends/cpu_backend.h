@@ -27,6 +27,7 @@ class CpuBackend final : public PagedBackend {
 
   Runner& runner() override { return *runner_; }
   std::string device_name() const override;
+  std::string kernel_set() const override { return std::string(decoder_.kernel_set().name); }
   // Nothing: stores read and write pages in host memory by themselves.
   Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
     return std::unique_ptr<kv::PageCopier>();

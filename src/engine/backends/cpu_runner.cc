@@ -72,7 +72,7 @@ void CpuRunner::forward(const Launch& launch) {
   for (const LaunchRows& rows : launch.rows) {
     ASSERT(rows.tokens.size() == rows.rows, "nothing is launched ahead here: all tokens are known");
     tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
-    sequences_.push_back({rows.rows, rows.first_position, rows.tables});
+    sequences_.push_back({rows.rows, rows.first_position, rows.tables, rows.policy});
   }
   decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
   nonfinite_.clear();

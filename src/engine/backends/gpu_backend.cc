@@ -13,6 +13,7 @@
 #include "engine/backends/paged_backend.h"
 #include "kernels/cuda/ops.h"
 #include "model/gpu_decoder.h"
+#include "model/kv_groups.h"
 
 namespace pagoda::engine {
 namespace {
@@ -26,6 +27,7 @@ class GpuBackend final : public PagedBackend {
                                                  const kernels::KernelSet& kernels,
                                                  const BackendOptions& options,
                                                  const GpuBackendOptions& gpu) {
+    RETURN_IF_ERROR(model::check_gpu_kv_cache_dtype(options.kv_cache_dtype));
     ASSIGN_OR_RETURN(device::DeviceProperties properties, device::open_gpu());
     const model::GpuDecoderOptions decoder = decoder_options(config, options, gpu);
     RETURN_IF_ERROR(model::GpuDecoder::check(config, decoder));
@@ -62,7 +64,7 @@ class GpuBackend final : public PagedBackend {
     return {.rows_max = options.scheduler.batched_tokens_max,
             .sequences_max = options.scheduler.sequences_max,
             .context_tokens = context_wanted(options, config),
-            .kv_element = options.kv_element.value_or(kv::memory::Element::kBF16),
+            .kv_element = options.kv_cache_dtype.elements(kv::memory::Element::kBF16).keys,
             .block_tokens = options.block_tokens,
             .graphs = gpu.graphs};
   }
@@ -88,7 +90,7 @@ class GpuBackend final : public PagedBackend {
         told(fetch(mine), fetch(existing));
       };
     }
-    open_cache(options, layout, decoder_->group_plan().groups, blocks, std::move(on_deduplicate));
+    open_cache(options, decoder_->group_plan(), blocks, std::move(on_deduplicate));
     return ok_status();
   }
 

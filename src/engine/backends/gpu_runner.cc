@@ -65,6 +65,9 @@ Status GpuRunner::take_memory() {
         pending.nonfinite_words,
         device::PinnedBuffer::allocate(decoder_.options().sequences_max * sizeof(std::uint32_t),
                                        "nonfinite rows"));
+    ASSIGN_OR_RETURN(pending.hidden_room,
+                     device::PinnedBuffer::allocate(rows * decoder_.config().width * sizeof(float),
+                                                    "hidden states"));
     ASSIGN_OR_RETURN(pending.done, device::GpuEvent::create());
   }
   rows_.reserve(decoder_.options().sequences_max);
@@ -84,6 +87,7 @@ void GpuRunner::launch(const Launch& launch) {
   pending.chosen.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
   pending.scored.assign(launch.scores.size(), TokenScore{});
   pending.nonfinite.assign(launch.rows.size(), 0);
+  pending.hidden_rows = 0;
   pending.finished = false;
   // The host has one place for logits.
   if (before != nullptr && before->needs_logits) finish(*before);
@@ -110,7 +114,9 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   list_logit_rows(launch, pending);
   RETURN_IF_ERROR(copy_blocks(launch.copies));
   gather_rows(launch, before);
-  if (pending.logit_rows.size() > decoder_.logit_rows_max()) return compute_in_groups(pending);
+  if (pending.logit_rows.size() > decoder_.logit_rows_max()) {
+    return compute_in_groups(launch.hidden_rows, pending);
+  }
   RETURN_IF_ERROR(decoder_.forward(rows_, pending.logit_rows, pending.device_samples));
   RETURN_IF_ERROR(fetch_nonfinite(pending));
   device::Stream& stream = decoder_.stream();
@@ -122,7 +128,42 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
         logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
         pending.logit_rows.size() * decoder_.config().vocabulary * sizeof(float)));
   }
+  RETURN_IF_ERROR(fetch_hidden(launch.hidden_rows, pending));
   return pending.done->record(stream);
+}
+
+// Fetches hidden states behind all that reads what they are computed from. More rows than there is
+// pinned memory for come some at a time, at once.
+Status GpuRunner::fetch_hidden(std::span<const std::uint32_t> rows, Pending& pending) {
+  if (rows.empty()) return ok_status();
+  RETURN_IF_ERROR(decoder_.hidden(rows));
+  pending.hidden_rows = rows.size();
+  const std::size_t rows_max = decoder_.logit_rows_max();
+  if (rows.size() <= rows_max) return copy_hidden(rows, pending);
+  pending.hidden.clear();
+  for (std::size_t begin = 0; begin < rows.size(); begin += rows_max) {
+    const auto part = rows.subspan(begin, std::min(rows_max, rows.size() - begin));
+    RETURN_IF_ERROR(copy_hidden(part, pending));
+    RETURN_IF_ERROR(decoder_.stream().wait());
+    const auto* const values = pending.hidden_room.as<float>();
+    pending.hidden.insert(pending.hidden.end(), values,
+                          values + part.size() * decoder_.config().width);
+  }
+  return ok_status();
+}
+
+// Copies these rows to pinned memory, one behind the other.
+Status GpuRunner::copy_hidden(std::span<const std::uint32_t> rows, Pending& pending) {
+  const std::size_t width = decoder_.config().width;
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const std::uint32_t count = model::consecutive_rows(rows.subspan(begin));
+    RETURN_IF_ERROR(decoder_.stream().copy_to_host(
+        reinterpret_cast<std::byte*>(pending.hidden_room.as<float>() + begin * width),
+        reinterpret_cast<const std::byte*>(decoder_.hidden_data() + rows[begin] * width),
+        count * width * sizeof(float)));
+    begin += count;
+  }
+  return ok_status();
 }
 
 // Fetches the flag of each LaunchRows: known when the stream's work so far is done.
@@ -215,7 +256,7 @@ void GpuRunner::list_device_samples(Pending& pending) {
 }
 
 // More rows of logits than there is memory for: computed and used some at a time, at once.
-Status GpuRunner::compute_in_groups(Pending& pending) {
+Status GpuRunner::compute_in_groups(std::span<const std::uint32_t> hidden_rows, Pending& pending) {
   RETURN_IF_ERROR(decoder_.forward(rows_, {}));
   RETURN_IF_ERROR(fetch_nonfinite(pending));
   device::Stream& stream = decoder_.stream();
@@ -230,6 +271,8 @@ Status GpuRunner::compute_in_groups(Pending& pending) {
     RETURN_IF_ERROR(stream.wait());
     use_logits(pending, begin, count);
   }
+  RETURN_IF_ERROR(fetch_hidden(hidden_rows, pending));
+  RETURN_IF_ERROR(stream.wait());
   pending.finished = true;
   return ok_status();
 }
@@ -303,7 +346,13 @@ Collected GpuRunner::collect() {
     std::transform(words, words + pending.nonfinite.size(), pending.nonfinite.begin(),
                    [](std::uint32_t word) { return static_cast<std::uint8_t>(word); });
   }
-  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.nonfinite};
+  const std::size_t width = decoder_.config().width;
+  const std::span<const float> hidden =
+      pending.hidden_rows <= decoder_.logit_rows_max()
+          ? std::span<const float>(pending.hidden_room.as<float>(), pending.hidden_rows * width)
+          : std::span<const float>(pending.hidden);
+  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.nonfinite,
+          hidden};
 }
 
 }  // namespace pagoda::engine

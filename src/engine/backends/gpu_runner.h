@@ -6,7 +6,8 @@
 // tokens) has
 // its row copied to the host and sampled there, by the code of the CPU, which gives the same
 // tokens. An input token that the launch before sampled is taken on the GPU; where the host samples
-// it, the next launch waits for the host.
+// it, the next launch waits for the host. Hidden states are normed on the GPU and copied to the
+// host, where the engine adds them up.
 //
 // When the GPU fails it is lost: nothing is launched any more, and every collect() says so.
 #pragma once
@@ -32,6 +33,10 @@ class GpuRunner final : public Runner {
                                                    const kernels::KernelSet& kernels);
 
   std::uint32_t launches_ahead() const override { return 1; }
+  std::string_view policies_refused() const override {
+    return "a GPU computes the full context alone: CPUs know KV policies";
+  }
+  std::uint32_t hidden_width() const override { return decoder_.config().width; }
   void launch(const Launch& launch) override;
   Collected collect() override;
 
@@ -55,6 +60,9 @@ class GpuRunner final : public Runner {
     device::PinnedBuffer sampled_tokens;
     device::PinnedBuffer nonfinite_words;  // [LaunchRows], as the GPU wrote them
     std::vector<std::uint8_t> nonfinite;
+    std::size_t hidden_rows = 0;
+    device::PinnedBuffer hidden_room;  // [logit_rows_max, width]
+    std::vector<float> hidden;         // of launches that have more rows than that
     std::vector<Result<SampledToken>> chosen;
     std::vector<TokenScore> scored;
   };
@@ -64,12 +72,14 @@ class GpuRunner final : public Runner {
   Status take_memory();
   Status start(const Launch& launch, Pending* before, Pending& pending);
   Status fetch_nonfinite(Pending& pending);
+  Status fetch_hidden(std::span<const std::uint32_t> rows, Pending& pending);
+  Status copy_hidden(std::span<const std::uint32_t> rows, Pending& pending);
   Status copy_blocks(std::span<const kv::Copy> copies);
   void gather_rows(const Launch& launch, Pending* before);
   void find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows);
   void list_logit_rows(const Launch& launch, Pending& pending);
   void list_device_samples(Pending& pending);
-  Status compute_in_groups(Pending& pending);
+  Status compute_in_groups(std::span<const std::uint32_t> hidden_rows, Pending& pending);
   void finish(Pending& pending);
   Status wait_and_choose(Pending& pending);
   void use_logits(Pending& pending, std::uint32_t begin, std::uint32_t count);

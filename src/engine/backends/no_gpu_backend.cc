@@ -5,7 +5,10 @@ namespace pagoda::engine {
 namespace {
 
 Error not_built() {
-  return {ErrorCode::kUnsupported, "this program was built without CUDA: it runs on the CPU"};
+  return {
+      ErrorCode::kUnsupported,
+      "this program was built without CUDA: it runs on the CPU. With nvcc on PATH, \"make clean "
+      "pagoda\" builds it with CUDA"};
 }
 
 }  // namespace

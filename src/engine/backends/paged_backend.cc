@@ -45,22 +45,16 @@ kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t bloc
 
 // Returns the longest context up to `asked` whose request alone fits into `blocks`. An error when
 // not even two tokens do: one to read, one to write.
-Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand, std::uint64_t asked,
+Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand,
+                                      sched::BlockDemand::Groups groups, std::uint64_t asked,
                                       std::uint32_t blocks, std::uint64_t kv_bytes) {
-  const auto fits = [&](std::uint64_t tokens) { return demand.blocks_alone(tokens) <= blocks; };
-  if (fits(asked)) return asked;
-  std::uint64_t low = 1;
-  std::uint64_t high = asked;
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  if (low >= 2) return low;
-  return Error{
-      ErrorCode::kOutOfRange,
-      fmt::format("`kv_cache_memory_bytes`: {} are {} blocks, the shortest request needs "
-                  "{}",
-                  format_byte_size(static_cast<double>(kv_bytes)), blocks, demand.blocks_alone(2))};
+  const std::uint64_t longest = demand.tokens_alone(groups, asked, blocks);
+  if (longest >= 2) return longest;
+  return Error{ErrorCode::kOutOfRange,
+               fmt::format("`kv_cache_memory_bytes`: {} are {} blocks, the shortest request needs "
+                           "{}",
+                           format_byte_size(static_cast<double>(kv_bytes)), blocks,
+                           demand.blocks_alone(groups, 2))};
 }
 
 // A space and 16 hexadecimal digits; nothing of nothing.
@@ -72,6 +66,19 @@ std::string short_digest(const std::string& text) {
   return fmt::format(" {:016x}", first);
 }
 
+// Which layers keep which elements; nothing where all keep the same.
+std::string describe_mixed_elements(const kv::memory::CacheGroupPlan& plan) {
+  const auto same = [&](const kv::memory::PageLayout& layout) {
+    return layout.elements == plan.layouts.front().elements;
+  };
+  if (std::ranges::all_of(plan.layouts, same)) return {};
+  std::string text;
+  for (const kv::memory::LayerLocation& at : plan.locations) {
+    text += fmt::format(" {}", kv::memory::format_name(plan.layouts[at.group]));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config) {
@@ -81,12 +88,12 @@ std::uint64_t context_wanted(const BackendOptions& options, const model::Config&
 PagedBackend::PagedBackend(const BackendOptions& options)
     : pool_(options.threads > 0 ? options.threads : usable_cores()) {}
 
-void PagedBackend::open_cache(const BackendOptions& options, const kv::memory::PageLayout& layout,
-                              const std::vector<kv::memory::AttentionSpec>& groups,
+void PagedBackend::open_cache(const BackendOptions& options, const kv::memory::CacheGroupPlan& plan,
                               std::uint32_t blocks, OnDeduplicate on_deduplicate) {
-  layout_ = layout;
-  groups_ = groups;
-  kv::CacheOptions cache = cache_options(options, blocks, groups);
+  layout_ = plan.layouts.front();
+  groups_ = plan.groups;
+  mixed_elements_ = describe_mixed_elements(plan);
+  kv::CacheOptions cache = cache_options(options, blocks, groups_);
   cache.on_deduplicate = std::move(on_deduplicate);
   cache_.emplace(cache);
 }
@@ -95,22 +102,31 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
                                std::string_view numerics_id) {
   const std::uint64_t wanted = context_wanted(options, config);
   const sched::BlockDemand demand = {
-      .groups = groups_,
       .block_tokens = options.block_tokens,
       .chunk_tokens_max = options.scheduler.batched_tokens_max * (runner().launches_ahead() + 1)};
   ASSIGN_OR_RETURN(const std::uint64_t fitting,
-                   fitting_context(demand, wanted, cache_->pool().blocks(), kv_bytes()));
+                   fitting_context(demand, groups_, wanted, cache_->pool().blocks(), kv_bytes()));
   if (fitting < wanted) context_asked_ = wanted;
   rows_id_ = fmt::format("{} {}{}", numerics_id, kv::memory::format_name(layout_),
-                         short_digest(model::describe_rows(config)));
+                         short_digest(model::describe_rows(config) + mixed_elements_));
+  numerics_id_ = fmt::format("{}{}", numerics_id, short_digest(model::describe_rows(config)));
+  const bool bounds_nothing = std::ranges::all_of(
+      groups_, [](const kv::memory::AttentionSpec& group) { return group.window != 0; });
+  const std::string_view refused = bounds_nothing
+                                       ? "every layer of the model has a sliding window of its own"
+                                       : runner().policies_refused();
   core_options_ = {.scheduler = options.scheduler,
                    .limits = {.vocabulary = config.vocabulary,
                               .context_tokens = fitting,
-                              .sequences_max = options.scheduler.sequences_max},
+                              .sequences_max = options.scheduler.sequences_max,
+                              .kv_policy = options.kv_policy,
+                              .policy_tokens_max = demand.bounded_tokens_alone(
+                                  groups_, fitting, cache_->pool().blocks())},
                    .space = fmt::format("{} {}", options.model_name, rows_id_),
                    .end_tokens = options.end_tokens,
                    .tiers = {}};
-  return ok_status();
+  core_options_.limits.policies_refused = refused;
+  return check_policy(options.kv_policy, core_options_.limits);
 }
 
 std::uint64_t PagedBackend::kv_bytes() const {

@@ -39,6 +39,7 @@ class PagedBackend : public Backend {
   std::uint64_t kv_tokens() const final;
   std::optional<std::uint64_t> context_asked() const final { return context_asked_; }
   std::string rows_id() const final { return rows_id_; }
+  std::string numerics_id() const final { return numerics_id_; }
   void use_tiers(const TierOptions& tiers) final;
 
  protected:
@@ -50,13 +51,12 @@ class PagedBackend : public Backend {
 
   using OnDeduplicate = std::function<void(kv::BlockId mine, kv::BlockId existing)>;
   // Makes the cache of `blocks` blocks.
-  void open_cache(const BackendOptions& options, const kv::memory::PageLayout& layout,
-                  const std::vector<kv::memory::AttentionSpec>& groups, std::uint32_t blocks,
-                  OnDeduplicate on_deduplicate);
+  void open_cache(const BackendOptions& options, const kv::memory::CacheGroupPlan& plan,
+                  std::uint32_t blocks, OnDeduplicate on_deduplicate);
 
-  // Sets core_options() and rows_id(). The runner must be there: it says how many launches run
-  // ahead. `numerics_id` is the name and version of the arithmetic, the first part of rows_id(). An
-  // error when not even the shortest request fits into the cache, with both numbers.
+  // Sets core_options(), rows_id() and numerics_id(). The runner must be there: it says how many
+  // launches run ahead. `numerics_id` is the name and version of the arithmetic, the first part of
+  // rows_id(). An error when not even the shortest request fits into the cache, with both numbers.
   Status open_core(const model::Config& config, const BackendOptions& options,
                    std::string_view numerics_id);
 
@@ -66,7 +66,9 @@ class PagedBackend : public Backend {
   std::vector<kv::memory::AttentionSpec> groups_;
   std::optional<kv::Cache> cache_;
   CoreOptions core_options_;
+  std::string mixed_elements_;  // which layers keep which, where they differ
   std::string rows_id_;
+  std::string numerics_id_;
   std::optional<std::uint64_t> context_asked_;
 };
 

@@ -39,6 +39,7 @@ Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSampl
 
 TokenScore score_row(std::span<const float> logits, const LaunchScore& score,
                      SamplerScratch& scratch) {
+  if (score.reader != nullptr) score.reader->on_logits(score.position, logits);
   const auto found = find_logprobs(logits, score.token, score.top, scratch, 0);
   if (found.ok()) return copy_score(found.value());
   return {{score.token, std::numeric_limits<float>::quiet_NaN(), 0}, {}};

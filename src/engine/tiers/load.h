@@ -53,6 +53,7 @@ struct Load {
   sched::SequenceTask* task = nullptr;  // nullptr: its task needs it no more
   LoadStage stage = LoadStage::kNew;
   std::vector<kv::BlockHash> hashes;  // of the task's whole blocks, its last token's left out
+  std::vector<kv::memory::AttentionSpec> groups;  // which tokens each keeps for the task
   std::optional<kv::Sequence> sequence;
   std::uint64_t first = 0;
   std::uint64_t end = 0;          // blocks from here on do not come, or are of no use

@@ -23,6 +23,7 @@ void Loader::consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint3
   if (const auto before = load_of_.find(&task); before != load_of_.end()) abandon(*before->second);
   auto load = std::make_unique<Load>();
   load->task = &task;
+  load->groups.assign(task.scope->groups().begin(), task.scope->groups().end());
   load->turns_lost = turns_lost;
   load->arrived_ns = load->last_page_ns = now_ns;
   load_of_[&task] = load.get();
@@ -58,7 +59,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   load.last_page_ns = now_ns;
   load.blocks.clear();
   load.was_cut = false;
-  load.search.emplace(inputs(), load.hashes, load.first);
+  load.search.emplace(inputs(load.groups), load.hashes, load.first);
   ask_on(load, now_ns);
 }
 
@@ -73,9 +74,9 @@ void Loader::hash_blocks(Load& load) {
     return;
   }
   const auto tokens = std::span(task.tokens).first(blocks * block_tokens());
-  const Status named = kv::hash_prompt(hasher_, {}, cache_.salts().text(task.scope->salt()),
-                                       task.scope->public_tokens, tokens,
-                                       cache_.options().block_tokens, load.hashes);
+  const Status named = kv::hash_prompt(
+      hasher_, task.scope->policy().hash_key({}), cache_.salts().text(task.scope->salt()),
+      task.scope->public_tokens, tokens, cache_.options().block_tokens, load.hashes);
   ASSERT(named.ok(), "the scope's salt and the block size are within the hasher's limits");
 }
 
@@ -105,9 +106,9 @@ kv::PageKey Loader::key_of(const Load& load, std::uint64_t block, std::uint32_t 
   return {.space = *space_, .hash = load.hashes[block], .group = group};
 }
 
-PageSearchInputs Loader::inputs() const {
+PageSearchInputs Loader::inputs(std::span<const kv::memory::AttentionSpec> groups) const {
   return {.space = *space_,
-          .groups = cache_.options().groups,
+          .groups = groups,
           .block_tokens = cache_.options().block_tokens,
           .stores = options_.stores.size()};
 }
@@ -128,14 +129,14 @@ void Loader::ask_on(Load& load, std::int64_t now_ns) {
   open(load, now_ns);
 }
 
-std::uint64_t Loader::tokens_at_hand(std::span<const TokenId> prompt,
+std::uint64_t Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                      std::span<const kv::BlockHash> hashes,
                                      std::uint64_t tokens_matched) {
   const std::uint64_t blocks =
       std::min<std::uint64_t>(hashes.size(), (prompt.size() - 1) / block_tokens());
   const std::uint64_t first = tokens_matched / block_tokens();
   if (!space_ || first >= blocks) return first * block_tokens();
-  PageSearch search(inputs(), hashes.first(blocks), first);
+  PageSearch search(inputs(scope.groups()), hashes.first(blocks), first);
   while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
     const kv::StoreTicket ticket = ++tickets_;
     const std::optional<std::size_t> found =
@@ -154,13 +155,13 @@ void Loader::open(Load& load, std::int64_t now_ns) {
   const kv::Match match = match_blocks(load);
   if (!load.has_turn && scheduler_.lacks_blocks()) return refuse(load);
   if (match.nodes.size() != load.first) return refuse(load);  // changed during the lookup
-  const std::uint64_t woken = cache_.blocks_needed(match, match.tokens);
+  const std::uint64_t woken = cache_.blocks_needed(*load.task->scope, match, match.tokens);
   const std::uint64_t spare = blocks_spare(load.has_turn);
   const std::uint64_t room = spare > woken ? spare - woken : 0;
-  if (pages_to_load(load.first, load.end) > room) {
+  if (pages_to_load(load, load.end) > room) {
     const std::uint64_t end = load.first + room / groups();
     if (end == load.first || load.was_cut) return refuse(load);
-    if (has_windows()) return search_again(load, end, now_ns);
+    if (has_windows(load)) return search_again(load, end, now_ns);
     load.end = end;
   }
   kv::CacheScope& scope = *load.task->scope;
@@ -183,7 +184,8 @@ void Loader::open(Load& load, std::int64_t now_ns) {
 // There is room up to this block alone: with a shorter end, windows need other pages.
 void Loader::search_again(Load& load, std::uint64_t end, std::int64_t now_ns) {
   load.was_cut = true;
-  load.search.emplace(inputs(), std::span<const kv::BlockHash>(load.hashes).first(end), load.first);
+  load.search.emplace(inputs(load.groups), std::span<const kv::BlockHash>(load.hashes).first(end),
+                      load.first);
   ask_on(load, now_ns);
 }
 

@@ -49,7 +49,7 @@ class Loader {
 
   // Returns how far, in whole blocks, a prompt is known to the stores that answer at once; the pool
   // has `tokens_matched` of it.
-  std::uint64_t tokens_at_hand(std::span<const TokenId> prompt,
+  std::uint64_t tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
   // True: the prompt's last whole block ends there, its last token left out.
   bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
@@ -83,7 +83,7 @@ class Loader {
   void begin(Load& load, std::int64_t now_ns);
   void hash_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
-  PageSearchInputs inputs() const;
+  PageSearchInputs inputs(std::span<const kv::memory::AttentionSpec> groups) const;
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void rest(Load& load);
@@ -97,11 +97,10 @@ class Loader {
   kv::Match match_blocks(const Load& load) const {
     return cache_.match(*load.task->scope, load.task->tokens, kv::MatchEnd::kWholeBlock);
   }
-  // How many pages it takes to load the blocks from `first` to `end`.
-  std::uint64_t pages_to_load(std::uint64_t first, std::uint64_t end) const {
-    const kv::CacheOptions& options = cache_.options();
-    return kv::memory::pages_to_load(options.groups, options.block_tokens, first,
-                                     end * options.block_tokens);
+  // How many pages it takes to load the blocks from load.first to `end`.
+  std::uint64_t pages_to_load(const Load& load, std::uint64_t end) const {
+    return kv::memory::pages_to_load(load.groups, cache_.options().block_tokens, load.first,
+                                     end * block_tokens());
   }
   std::uint32_t groups() const { return cache_.tree().groups(); }
 
@@ -114,7 +113,7 @@ class Loader {
   void read_block(Load& load, std::uint64_t block, std::int64_t now_ns);
   void settle_block(Load& load, std::uint64_t block);
   static void shrink(Load& load, std::uint64_t end);
-  bool has_windows() const;
+  static bool has_windows(const Load& load);
   std::size_t store_of(const Load& load, std::uint64_t block) const;
   void publish(Load& load);
   void turn_back(Load& load);

@@ -120,7 +120,7 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
 // Returns the store of the block's pages; where only windows see it, that of its last pages.
 std::size_t Loader::store_of(const Load& load, std::uint64_t block) const {
   for (std::uint32_t group = 0; group < groups(); ++group) {
-    if (cache_.options().groups[group].window == 0) return load.search->store_of(block, group);
+    if (load.groups[group].window == 0) return load.search->store_of(block, group);
   }
   return load.search->store_of(load.search->end() - 1, 0);
 }
@@ -137,13 +137,13 @@ void Loader::settle_block(Load& load, std::uint64_t block) {
     // From the back, the task computes the block and goes on with those behind it. From the front
     // the load ends there; the pages that windows see before the new end were not asked for, so
     // that with windows nothing is left.
-    if (!load.from_back && block < load.end) shrink(load, has_windows() ? load.committed : block);
+    if (!load.from_back && block < load.end)
+      shrink(load, has_windows(load) ? load.committed : block);
   }
 }
 
-bool Loader::has_windows() const {
-  const auto& specs = cache_.options().groups;
-  return std::any_of(specs.begin(), specs.end(),
+bool Loader::has_windows(const Load& load) {
+  return std::any_of(load.groups.begin(), load.groups.end(),
                      [](const kv::memory::AttentionSpec& spec) { return spec.window != 0; });
 }
 
@@ -191,7 +191,7 @@ LoadEstimate Loader::estimate(const Load& load, std::int64_t now_ns) const {
   const std::uint64_t blocks_left =
       asking ? load.hashes.size() - load.first : load.end - load.first - load.blocks_here;
   const std::uint64_t blocks = (asking ? load.hashes.size() : load.end) - load.first;
-  const std::uint64_t pages = pages_to_load(load.first, load.first + blocks);
+  const std::uint64_t pages = pages_to_load(load, load.first + blocks);
   LoadEstimate estimate = {
       .tokens_left = blocks_left * block_tokens(),
       .bytes_left = blocks == 0 ? 0 : pages * page_bytes * blocks_left / blocks,

@@ -32,18 +32,33 @@ std::optional<PageSearch::Lookup> PageSearch::next() {
     }
     begin_windows();
   }
-  while (stage_ == Stage::kWindows && windows_from_ > windows_begin()) {
-    if (stores_empty_ < inputs_.stores) {
-      Lookup lookup = {.store = store_asked_, .keys = {}};
-      for (std::uint64_t block = windows_from_; block-- > windows_begin();) {
-        add_keys(block, /*of_windows=*/true, lookup);
+  while (stage_ != Stage::kEnded) {
+    if (stage_ == Stage::kFirstGroup) {
+      if (end_ < hashes_.size() && stores_empty_ < inputs_.stores) {
+        Lookup lookup = {.store = store_asked_, .keys = {}};
+        for (std::uint64_t block = end_; block < hashes_.size(); ++block) {
+          lookup.keys.push_back({.space = inputs_.space, .hash = hashes_[block], .group = 0});
+        }
+        return lookup;
       }
-      return lookup;
+      begin_windows();
     }
-    end_ = ++gaps_ > kGapsMax ? first_ : windows_from_ - 1;
-    begin_windows();
+    if (windows_from_ > windows_begin()) {
+      if (stores_empty_ < inputs_.stores) {
+        Lookup lookup = {.store = store_asked_, .keys = {}};
+        for (std::uint64_t block = windows_from_; block-- > windows_begin();) {
+          add_keys(block, /*of_windows=*/true, lookup);
+        }
+        return lookup;
+      }
+      end_ = ++gaps_ > kGapsMax ? first_ : windows_from_ - 1;
+      begin_windows();
+    } else if (end_ == first_ && full_groups_ == 0 && !looked_at_first_group_) {
+      begin_first_group();
+    } else {
+      stage_ = Stage::kEnded;
+    }
   }
-  stage_ = Stage::kEnded;
   return std::nullopt;
 }
 
@@ -53,6 +68,9 @@ void PageSearch::record_found(std::size_t keys_found) {
   if (stage_ == Stage::kFull) {
     blocks = std::min<std::size_t>(keys_found / full_groups_, hashes_.size() - end_);
     full_stores_.resize(full_stores_.size() + blocks, store);
+    end_ += blocks;
+  } else if (stage_ == Stage::kFirstGroup) {
+    blocks = std::min<std::size_t>(keys_found, hashes_.size() - end_);
     end_ += blocks;
   } else {
     for (; windows_from_ > windows_begin(); ++blocks) {
@@ -74,19 +92,31 @@ void PageSearch::begin_windows() {
   store_asked_ = stores_empty_ = 0;
 }
 
-// True: the token behind the end sees the block, in this group.
-bool PageSearch::is_needed(std::uint64_t block, std::uint32_t group) const {
-  return block >= kv::memory::first_block_kept(inputs_.groups[group], end_ * inputs_.block_tokens,
-                                               inputs_.block_tokens);
+void PageSearch::begin_first_group() {
+  stage_ = Stage::kFirstGroup;
+  looked_at_first_group_ = true;
+  end_ = first_;
+  gaps_ = 0;
+  store_asked_ = stores_empty_ = 0;
 }
 
-// Returns the first block that a window group needs; it needs nothing of what the pool has.
+// True: the token behind the end sees the block, in this group.
+bool PageSearch::is_needed(std::uint64_t block, std::uint32_t group) const {
+  return kept(inputs_.groups[group]).contains(block);
+}
+
+// Which blocks the token behind the end sees.
+kv::memory::BlocksKept PageSearch::kept(const kv::memory::AttentionSpec& spec) const {
+  return {spec, end_ * inputs_.block_tokens, inputs_.block_tokens};
+}
+
+// Returns the first block that a window group needs, one of its sinks where it has some; it needs
+// nothing of what the pool has.
 std::uint64_t PageSearch::windows_begin() const {
   std::uint64_t begin = end_;
   for (const kv::memory::AttentionSpec& spec : inputs_.groups) {
     if (spec.window == 0) continue;
-    begin = std::min(begin, kv::memory::first_block_kept(spec, end_ * inputs_.block_tokens,
-                                                         inputs_.block_tokens));
+    begin = spec.sinks > 0 ? 0 : std::min(begin, kept(spec).first);
   }
   return std::max(begin, first_);
 }

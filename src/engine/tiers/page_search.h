@@ -2,8 +2,13 @@
 // lookups to one store after another, which the caller sends.
 //
 //   1. From where the pool ends forwards, full groups: every page counts.
-//   2. From there backwards, window groups: those pages that the token behind the end still sees.
+//   2. From there backwards, window groups: those pages that the token behind the end still sees,
+//      its attention sinks among them.
 //      Where one of them is missing, no end behind it will do, and the search goes on before it.
+//
+// Without a full group the search begins at the prompt's end, and stops after some gaps. Where it
+// has found nothing by then, it begins once more where the first group's pages end that stores have
+// without a gap: there an earlier, shorter prompt ended.
 //
 // Stores are asked in turn until none of them goes on from where the others end. A block's pages of
 // full groups come from one store, and those of windows from one.
@@ -51,13 +56,15 @@ class PageSearch {
   }
 
  private:
-  enum class Stage : std::uint8_t { kFull, kWindows, kEnded };
+  enum class Stage : std::uint8_t { kFull, kWindows, kFirstGroup, kEnded };
 
   bool is_needed(std::uint64_t block, std::uint32_t group) const;
+  kv::memory::BlocksKept kept(const kv::memory::AttentionSpec& spec) const;
   void add_keys(std::uint64_t block, bool of_windows, Lookup& lookup) const;
   std::size_t pages_of_windows(std::uint64_t block) const;
   std::uint64_t windows_begin() const;
   void begin_windows();
+  void begin_first_group();
 
   PageSearchInputs inputs_;
   std::span<const kv::BlockHash> hashes_;
@@ -66,6 +73,7 @@ class PageSearch {
   Stage stage_ = Stage::kFull;
   std::uint64_t windows_from_ = 0;  // windows have what they need of [windows_from_, end_)
   std::uint32_t gaps_ = 0;
+  bool looked_at_first_group_ = false;
   std::size_t full_groups_ = 0;
   std::size_t store_asked_ = 0;
   std::size_t stores_empty_ = 0;             // stores asked since one had something

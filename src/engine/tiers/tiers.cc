@@ -60,10 +60,10 @@ void Tiers::start(sched::SequenceTask& task, std::int64_t now_ns) {
   loader_.started(task, now_ns);
 }
 
-void Tiers::explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
-                    kv::Explanation& why) {
+void Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+                    std::span<const kv::BlockHash> hashes, kv::Explanation& why) {
   if (prompt.empty()) return;
-  const std::uint64_t end = loader_.tokens_at_hand(prompt, hashes, why.tokens_matched);
+  const std::uint64_t end = loader_.tokens_at_hand(scope, prompt, hashes, why.tokens_matched);
   if (end <= why.tokens_matched) return;
   why.tokens_in_tier = end - why.tokens_matched;
   why.tokens_reachable = std::max(why.tokens_reachable, end);

@@ -44,8 +44,8 @@ class Tiers {
 
   // Blocks of a prompt that the tiers which answer at once have are not missing. `hashes` are those
   // of its whole blocks.
-  void explain(std::span<const TokenId> prompt, std::span<const kv::BlockHash> hashes,
-               kv::Explanation& why);
+  void explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+               std::span<const kv::BlockHash> hashes, kv::Explanation& why);
   // The task starts for the first time: where stores gave it every whole block, that explains why
   // its match ended there.
   void explain_start(sched::SequenceTask& task) const;

@@ -24,8 +24,8 @@
 //   QK norm   a warp a head: lane i adds x * x of dimensions i, i + 32, … by fma from 0; lanes fold
 //             by 16, 8, 4, 2, 1; mean and factor as above, y = (x * factor) * weight in fp32.
 //   row norm  the sums of rms_norm, y = (x * factor) * weight in fp32: norms of what a branch adds,
-//             of all heads together, of latents. residual = (residual + y * scale) * output scale,
-//             each operation rounded.
+//             of all heads together, of latents, of embeddings. residual = (residual + y * scale) *
+//             output scale, each operation rounded.
 //   gates     gates.h: SwiGLU, GeGLU and the clamped SwiGLU, y = bf16(gate(g, u)); soft caps.
 //   rope      in fp32 as ops.h: each product rounded, then added.
 //   attention Queries, keys, values and weights are rounded to the cache's element. A cache of

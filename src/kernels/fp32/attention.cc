@@ -30,10 +30,10 @@ void widen_row(kv::memory::Element element, kv::memory::Row row, std::size_t cou
       case kv::memory::Element::kBF16:
         for (; i + kLanes <= count; i += kLanes) store(values + i, load_bf16(row.data + 2 * i));
         break;
-      case kv::memory::Element::kE4M3:
+      default:
         break;
     }
-    row.data += i * kv::memory::element_bytes(element);
+    row.data += i * kv::memory::unit_bytes(element);
   }
   kv::memory::decode_row(element, row, count - i, values + i);
 }
@@ -108,10 +108,10 @@ void attend_token(const Query& query, float* scratch, float* partial) {
   const std::size_t key_dim = layout.key_dim;
   const std::size_t value_dim = layout.value_dim;
   const std::uint32_t group = query.job.heads / layout.kv_heads;
-  const std::uint64_t first = std::max<std::uint64_t>(
-      first_visible_key(query.position, query.job.window), query.split * kFp32SplitKeys);
-  const std::uint64_t last =
-      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFp32SplitKeys);
+  const std::uint64_t first = std::max<std::uint64_t>(first_visible_key(query.job, query.position),
+                                                      query.split * kFp32SplitKeys);
+  const std::uint64_t last = std::min<std::uint64_t>(visible_keys_end(query.job, query.position),
+                                                     (query.split + 1) * kFp32SplitKeys);
   const float cap = query.job.cap;
   const float score_scale = query.job.softmax_scale();
   float* const keys = scratch;
@@ -129,9 +129,9 @@ void attend_token(const Query& query, float* scratch, float* partial) {
         static_cast<std::size_t>(std::max(first, tile) - tile),
         static_cast<std::size_t>(std::min<std::uint64_t>(last - tile, kFp32KeyTile))};
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      widen_row(layout.element, query.view.key_row(query.kv_head, tile + i), key_dim,
+      widen_row(layout.elements.keys, query.view.key_row(query.kv_head, tile + i), key_dim,
                 keys + i * key_dim);
-      widen_row(layout.element, query.view.value_row(query.kv_head, tile + i), value_dim,
+      widen_row(layout.elements.values, query.view.value_row(query.kv_head, tile + i), value_dim,
                 values + i * value_dim);
     }
     for (std::uint32_t g = 0; g < group; ++g) {

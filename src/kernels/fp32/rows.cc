@@ -92,8 +92,9 @@ bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, cons
   return ref::store_finite_heads(
       Numerics::kFp32, view, position, keys, values,
       [&](std::uint32_t head, const float* key, const float* value) {
-        narrow_row(layout.element, key, layout.key_dim, view.key_row(head, position));
-        narrow_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+        narrow_row(layout.elements.keys, key, layout.key_dim, view.key_row(head, position));
+        if (layout.values_in_keys) return;
+        narrow_row(layout.elements.values, value, layout.value_dim, view.value_row(head, position));
       });
 }
 

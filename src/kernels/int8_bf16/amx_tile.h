@@ -6,7 +6,7 @@
 //   kernels/ops.h
 //               a: [m][k] bf16;  b: [k / 2][n][2] bf16, pairs of k side by side;  c: [m][n] fp32
 //   signed or unsigned product   c[m][n] += sum over k of a[m][k] * b[k][n], exact
-//               a: [m][k] signed bytes;  b: [k / 4][n][4] such bytes;  c: [m][n] int32
+//               a: [m][k] bytes;  b: [k / 4][n][4] bytes, of either signed or not;  c: [m][n] int32
 //
 // A thread uses tiles within a TileScope.
 #pragma once
@@ -89,6 +89,10 @@ template <int C, int A, int B>
 [[gnu::always_inline]] inline void tile_dpbsud() {
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
 }
+template <int C, int A, int B>
+[[gnu::always_inline]] inline void tile_dpbusd() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+}
 
 #else
 
@@ -133,14 +137,14 @@ inline void tile_store(void* p, std::size_t stride) {
   }
 }
 
-template <class Right>
+template <class Left, class Right>
 inline void byte_product(int c, int a, int b) {
   TileRegisters& registers = tile_registers();
   for (std::size_t m = 0; m < registers.shapes.rows[c]; ++m) {
     std::int32_t sums[kLanes];
     __builtin_memcpy(sums, registers.bytes[c] + 64 * m, sizeof(sums));
     for (std::size_t line = 0; line < registers.shapes.rows[b]; ++line) {
-      std::int8_t left[4];
+      Left left[4];
       Right right[kLanes][4];
       __builtin_memcpy(left, registers.rows[a].row(m) + 4 * line, sizeof(left));
       __builtin_memcpy(right, registers.rows[b].row(line), sizeof(right));
@@ -154,11 +158,15 @@ inline void byte_product(int c, int a, int b) {
 }
 template <int C, int A, int B>
 inline void tile_dpbssd() {
-  byte_product<std::int8_t>(C, A, B);
+  byte_product<std::int8_t, std::int8_t>(C, A, B);
 }
 template <int C, int A, int B>
 inline void tile_dpbsud() {
-  byte_product<std::uint8_t>(C, A, B);
+  byte_product<std::int8_t, std::uint8_t>(C, A, B);
+}
+template <int C, int A, int B>
+inline void tile_dpbusd() {
+  byte_product<std::uint8_t, std::int8_t>(C, A, B);
 }
 
 template <int C, int A, int B>

@@ -3,7 +3,8 @@
 // values, so that nothing is ever rescaled within a split. A call takes many tiles of queries
 // through one split: its keys and values come from memory once.
 #include "kernels/int8_bf16/amx_tile.h"
-#include "kernels/int8_bf16/attention_pages.h"
+#include "kernels/int8_bf16/attention_call.h"
+#include "kernels/int8_bf16/attention_ints.h"
 #include "kernels/int8_bf16/kernels.h"
 #include "kernels/int8_bf16/round.h"
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
@@ -13,126 +14,21 @@
 namespace pagoda::kernels::PAGODA_ISA {
 namespace {
 
-constexpr std::size_t kTileRows = 16;
-constexpr float kNothing = -__builtin_inff();
-
-// Memory is asked for tiles in the order they are used in: keys, values, the keys that are next.
-// Four tiles are 8 KB of heads of 64: what a thread can wait for at once.
-constexpr std::size_t kFetchAhead = 4;
-
-template <class T>
-constexpr T least(T a, T b) {
-  return a < b ? a : b;
-}
-template <class T>
-constexpr T most(T a, T b) {
-  return a > b ? a : b;
-}
-
-// One call: the queries of several tokens over one split.
-struct SplitCall {
-  const Attention& attention;
-  const AttentionRows& rows;
-  std::uint32_t kv_head;
-  std::uint32_t group;
-  std::uint64_t split;
-  const AttentionScratch& parts;
-  KvTiles sides;
-  KvTile next_keys[kFetchAhead];  // the first of what is attended to next
-  std::size_t next_tiles;
-
-  // Keys of the split that a token sees, counted from the split's first: [begin, end).
-  std::size_t begin(std::uint32_t token) const {
-    return within(first_visible_key(rows.first_position + token, attention.window));
-  }
-  std::size_t end(std::uint32_t token) const { return within(rows.first_position + token + 1); }
-
- private:
-  std::size_t within(std::uint64_t key) const {
-    const std::uint64_t first = split * kInt8Bf16SplitKeys;
-    return key <= first ? 0 : least<std::uint64_t>(key - first, kInt8Bf16SplitKeys);
-  }
-};
-
-// Up to 32 of its queries, numbered token by token, head by head, and the keys any of them sees.
-struct QueryTile {
-  QueryTile(const SplitCall& of, std::uint32_t first, std::uint32_t count)
-      : call(of),
-        first_query(first),
-        queries(count),
-        first_tile(of.begin(first / of.group) / kKeyTile),
-        last_tile(round_up(of.end((first + count - 1) / of.group), kKeyTile) / kKeyTile) {}
-
-  // Queries of the first and the second tile register.
-  std::uint8_t rows(int left) const {
-    const std::size_t before = static_cast<std::size_t>(left) * kTileRows;
-    return static_cast<std::uint8_t>(least<std::size_t>(queries - before, kTileRows));
-  }
-  std::uint32_t token(std::uint32_t query) const { return (first_query + query) / call.group; }
-  // Whether every query sees all these keys.
-  bool all_visible() const {
-    return call.begin(token(queries - 1)) <= first_tile * kKeyTile &&
-           last_tile * kKeyTile <= call.end(token(0));
-  }
-
-  const SplitCall& call;
-  std::uint32_t first_query;
-  std::uint32_t queries;
-  std::size_t first_tile;  // of keys, within the split: [first_tile, last_tile)
-  std::size_t last_tile;
-};
-
-void fetch_keys(const QueryTile& tile, KvTile keys) {
-  fetch_lines(keys.data, tile.call.rows.view.layer.layout.key_dim / 2, keys.stride);
-}
-void fetch_values(const QueryTile& tile, std::size_t index) {
-  if (index >= tile.last_tile) return;
-  fetch_lines(tile.call.sides.values[index].data, tile.call.parts.value_columns / 2, kLine);
-}
-// While tile `index` of keys is used, and while tile `index` of values is. The first queries fetch
-// for all.
-void fetch_after_keys(const QueryTile& tile, std::size_t index) {
-  if (tile.first_query != 0) return;
-  const std::size_t ahead = index + kFetchAhead;
-  if (ahead < tile.last_tile) {
-    fetch_keys(tile, tile.call.sides.keys[ahead]);
-  } else {
-    fetch_values(tile, ahead - tile.last_tile + tile.first_tile);
-  }
-}
-void fetch_after_values(const QueryTile& tile, std::size_t index) {
-  if (tile.first_query != 0) return;
-  const std::size_t ahead = index + kFetchAhead;
-  if (ahead < tile.last_tile) {
-    fetch_values(tile, ahead);
-  } else if (ahead - tile.last_tile < tile.call.next_tiles) {
-    fetch_keys(tile, tile.call.next_keys[ahead - tile.last_tile]);
-  }
-}
-
-void load_queries(const QueryTile& tile) {
-  const SplitCall& call = tile.call;
-  const std::size_t key_dim = call.rows.view.layer.layout.key_dim;
-  const std::size_t width = call.parts.steps * kStepDimensions;
-  std::uint32_t head = tile.first_query % call.group;
-  const float* token = call.rows.q + (std::size_t{tile.token(0)} * call.attention.heads +
-                                      std::size_t{call.kv_head} * call.group) *
-                                         key_dim;
-  for (std::size_t query = 0; query < tile.queries; ++query) {
-    std::uint16_t* const row = call.parts.queries + query * width;
-    round_row(token + head * key_dim, key_dim, row);
-    __builtin_memset(row + key_dim, 0, 2 * (width - key_dim));
-    if (++head < call.group) continue;
-    head = 0;
-    token += call.attention.heads * key_dim;
-  }
+void load_queries(const QueryBlock& tile) {
+  const AttentionScratch& parts = tile.call.parts;
+  const std::size_t width = parts.steps * kStepDimensions;
+  for_each_query(tile, [&](std::size_t query, const float* q, std::size_t dimensions) {
+    std::uint16_t* const row = parts.queries + query * width;
+    round_row(q, dimensions, row);
+    __builtin_memset(row + dimensions, 0, 2 * (width - dimensions));
+  });
 }
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 
 // scores[query][key] for every tile of keys.
 template <int Lefts>
-void compute_scores(TileScope&, const QueryTile& tile) {
+[[gnu::noinline]] void compute_scores(TileScope&, const QueryBlock& tile) {
   const AttentionScratch& parts = tile.call.parts;
   for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
     fetch_after_keys(tile, keys);
@@ -147,7 +43,7 @@ void compute_scores(TileScope&, const QueryTile& tile) {
 // scores[query][key] for every tile of keys.
 //   tiles: c 0 1, left 2 3 and 4 5, right 6 7. With two steps the queries stay where they are.
 template <int Lefts>
-void compute_scores(TileScope& scope, const QueryTile& tile) {
+[[gnu::noinline]] void compute_scores(TileScope& scope, const QueryBlock& tile) {
   const AttentionScratch& parts = tile.call.parts;
   AmxTileConfig shapes;
   for (int left = 0; left < Lefts; ++left) {
@@ -204,7 +100,7 @@ std::uint32_t lanes_within(std::size_t key, std::size_t begin, std::size_t end) 
 }
 
 // Scores of keys that a query does not see become the lowest there is.
-void hide_scores(const QueryTile& tile) {
+void hide_scores(const QueryBlock& tile) {
   if (tile.all_visible()) return;
   for (std::uint32_t query = 0; query < tile.queries; ++query) {
     const std::size_t begin = tile.call.begin(tile.token(query));
@@ -218,7 +114,7 @@ void hide_scores(const QueryTile& tile) {
   }
 }
 
-void cap_scores(const QueryTile& tile) {
+void cap_scores(const QueryBlock& tile) {
   const Attention& attention = tile.call.attention;
   for (std::size_t query = 0; query < tile.queries && attention.cap > 0; ++query) {
     float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
@@ -228,7 +124,7 @@ void cap_scores(const QueryTile& tile) {
 }
 
 // The highest score of one query.
-float highest_score(const QueryTile& tile, std::size_t query) {
+float highest_score(const QueryBlock& tile, std::size_t query) {
   const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
   const std::size_t first = tile.first_tile * kKeyTile;
   const std::size_t last = tile.last_tile * kKeyTile;
@@ -241,7 +137,7 @@ float highest_score(const QueryTile& tile, std::size_t query) {
 
 // Scores of one query to weights, which are written over scores already read. partial: maximum, sum
 // of weights
-void compute_weights(const QueryTile& tile, std::size_t query, float highest, float* partial) {
+void compute_weights(const QueryBlock& tile, std::size_t query, float highest, float* partial) {
   const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
   std::uint16_t* const weights = tile.call.parts.weights(query);
   const Attention& attention = tile.call.attention;
@@ -275,7 +171,8 @@ void compute_weights(const QueryTile& tile, std::size_t query, float highest, fl
 
 // out: [queries], `stride` bytes apart, value_columns floats each
 template <int Lefts>
-void compute_values(TileScope&, const QueryTile& tile, float* out, std::size_t stride) {
+[[gnu::noinline]] void compute_values(TileScope&, const QueryBlock& tile, float* out,
+                                      std::size_t stride) {
   const AttentionScratch& parts = tile.call.parts;
   for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
     fetch_after_values(tile, keys);
@@ -294,7 +191,7 @@ void compute_values(TileScope&, const QueryTile& tile, float* out, std::size_t s
 // Columns [column, column + 16 * Columns) of the weighted values of all queries.
 //   tiles: c 0 to 3, left 4 5, right 6 7
 template <int Lefts, int... Column>
-void add_values(const QueryTile& tile, std::size_t column, float* out, std::size_t stride) {
+void add_values(const QueryBlock& tile, std::size_t column, float* out, std::size_t stride) {
   (tile_zero<Lefts * Column>(), ...);
   if constexpr (Lefts > 1) (tile_zero<Lefts * Column + 1>(), ...);
   const auto multiply = [&]<int C>(KvTile right) {
@@ -320,7 +217,8 @@ void add_values(const QueryTile& tile, std::size_t column, float* out, std::size
 
 // out: [queries], `stride` bytes apart, value_columns floats each
 template <int Lefts>
-void compute_values(TileScope& scope, const QueryTile& tile, float* out, std::size_t stride) {
+[[gnu::noinline]] void compute_values(TileScope& scope, const QueryBlock& tile, float* out,
+                                      std::size_t stride) {
   AmxTileConfig shapes;
   for (const int c : {0, 1, 2, 3}) shapes.set(c, {tile.rows(c % Lefts), 64});
   for (int left = 0; left < Lefts; ++left) shapes.set(4 + left, {tile.rows(left), 32});
@@ -339,13 +237,21 @@ void compute_values(TileScope& scope, const QueryTile& tile, float* out, std::si
 
 #endif
 
+// What it calls is not inlined: GCC 12 keeps sums of products in memory where one function has
+// those of floats and those of integers.
 template <int Lefts>
-void attend(const QueryTile& tile, float* partials) {
-  const std::size_t value_dim = tile.call.rows.view.layer.layout.value_dim;
-  const std::size_t partial_floats = 2 + value_dim;
+void attend(const QueryBlock& tile, float* partials) {
+  const kv::memory::PageLayout& layout = tile.call.rows.view.layer.layout;
+  const std::size_t partial_floats = 2 + layout.value_dim;
+  const bool int_values = is_integer(layout.elements.values);
   TileScope scope;
-  load_queries(tile);
-  compute_scores<Lefts>(scope, tile);
+  if (is_integer(layout.elements.keys)) {
+    load_int_queries(tile);
+    compute_int_scores<Lefts>(scope, tile);
+  } else {
+    load_queries(tile);
+    compute_scores<Lefts>(scope, tile);
+  }
   cap_scores(tile);
   hide_scores(tile);
   // The maxima of all queries are found before any weight, so that none waits for its maximum.
@@ -354,19 +260,26 @@ void attend(const QueryTile& tile, float* partials) {
     highest[query] = highest_score(tile, query);
   }
   for (std::size_t query = 0; query < tile.queries; ++query) {
-    compute_weights(tile, query, highest[query], partials + query * partial_floats);
-  }
-  if (value_dim == tile.call.parts.value_columns) {
-    compute_values<Lefts>(scope, tile, partials + 2, partial_floats * sizeof(float));
-    return;
+    float* const partial = partials + query * partial_floats;
+    if (int_values) {
+      compute_float_weights(tile, query, highest[query], partial);
+    } else {
+      compute_weights(tile, query, highest[query], partial);
+    }
   }
   // Columns that do not exist must not be written.
   const std::size_t columns = tile.call.parts.value_columns;
-  float* const sums = tile.call.parts.sums;
-  compute_values<Lefts>(scope, tile, sums, columns * sizeof(float));
-  for (std::size_t query = 0; query < tile.queries; ++query) {
-    __builtin_memcpy(partials + query * partial_floats + 2, sums + query * columns,
-                     value_dim * sizeof(float));
+  const bool in_place = layout.value_dim == columns;
+  float* const out = in_place ? partials + 2 : tile.call.parts.sums;
+  const std::size_t stride = (in_place ? partial_floats : columns) * sizeof(float);
+  if (int_values) {
+    compute_int_values<Lefts>(scope, tile, out, stride);
+  } else {
+    compute_values<Lefts>(scope, tile, out, stride);
+  }
+  for (std::size_t query = 0; !in_place && query < tile.queries; ++query) {
+    __builtin_memcpy(partials + query * partial_floats + 2, out + query * columns,
+                     layout.value_dim * sizeof(float));
   }
 }
 
@@ -383,8 +296,9 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
   const std::uint32_t group = job.heads / layout.kv_heads;
   const std::uint64_t last_position = rows.first_position + rows.rows - 1;
   const std::uint64_t begin =
-      most(first_visible_key(rows.first_position, job.window), split * kInt8Bf16SplitKeys);
-  const std::uint64_t end = least(last_position + 1, (split + 1) * kInt8Bf16SplitKeys);
+      most(first_visible_key(job, rows.first_position), split * kInt8Bf16SplitKeys);
+  const std::uint64_t end =
+      least(visible_keys_end(job, last_position), (split + 1) * kInt8Bf16SplitKeys);
   if (begin >= end) return;
   const AttentionScratch parts(layout.key_dim, layout.value_dim, scratch);
   const SplitPages pages(rows.view, kv_head, begin, end, parts);
@@ -398,7 +312,7 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
   const FlushSubnormals flush;
   const std::uint32_t queries = rows.rows * group;
   for (std::uint32_t first = 0; first < queries; first += kCallQueries) {
-    const QueryTile tile(call, first, least<std::uint32_t>(kCallQueries, queries - first));
+    const QueryBlock tile(call, first, least<std::uint32_t>(kCallQueries, queries - first));
     if (tile.first_tile >= tile.last_tile) continue;
     float* const places = partials + first * (2 + layout.value_dim);
     if (tile.queries <= kTileRows) {

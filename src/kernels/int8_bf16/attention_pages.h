@@ -1,53 +1,66 @@
 // The keys and values of one KV head in one split, as right-hand sides of products: where they
-// stand in their pages if that will do, else as bf16 copies in the scratch.
+// stand in their pages if that will do, else as copies in the scratch. Floats are multiplied as
+// bf16, integers as bytes.
+//
+//   a tile of keys     [dimensions of a column][16 keys][those dimensions]: two bf16 or four bytes
+//   a tile of values   [keys of a group][dimension][those keys]: two bf16 or four bytes
 #pragma once
 
-#include "kernels/int8_bf16/simd.h"
+#include "kernels/activations.h"
+#include "kernels/int8_bf16/page_tiles.h"
 #include "kernels/ops.h"
-#include "kv/memory/codec.h"
 
 namespace pagoda::kernels::PAGODA_ISA {
 
-inline constexpr std::size_t kKeyTile = 16;
 inline constexpr std::size_t kCallQueries = 32;  // that share a load of keys: two tiles
 inline constexpr std::size_t kStepDimensions = 32;
 inline constexpr std::size_t kSplitTiles = kInt8Bf16SplitKeys / kKeyTile;
-inline constexpr std::size_t kLine = 64;
-
-constexpr std::size_t round_up(std::size_t count, std::size_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
-
-// A right-hand side: rows of 64 bytes, `stride` apart.
-struct KvTile {
-  const std::byte* data;
-  std::size_t stride;
-};
 
 // The parts of one thread's scratch memory.
 struct AttentionScratch {
   AttentionScratch(std::size_t key_dim, std::size_t value_dim, std::byte* scratch)
       : steps(round_up(key_dim, kStepDimensions) / kStepDimensions),
+        k_blocks(k_blocks_of(key_dim)),
         value_columns(round_up(value_dim, 16)),
         queries(reinterpret_cast<std::uint16_t*>(scratch)),
-        scores(reinterpret_cast<float*>(scratch + steps * 2048)),
+        scores(reinterpret_cast<float*>(scratch + kCallQueries * k_blocks * sizeof(Int8Limbs))),
         sums(scores + kCallQueries * kInt8Bf16SplitKeys),
-        keys(reinterpret_cast<std::byte*>(sums + kCallQueries * value_columns)),
+        key_scales(sums + kCallQueries * value_columns),
+        value_scales(key_scales + groups_max(key_dim) * kInt8Bf16SplitKeys),
+        query_scales(value_scales + groups_max(value_dim) * kInt8Bf16SplitKeys),
+        lows(reinterpret_cast<std::int32_t*>(query_scales + kCallQueries)),
+        highs(lows + kCallQueries * 16),
+        int_weights(reinterpret_cast<std::byte*>(highs + kCallQueries * 16)),
+        keys(int_weights + kCallQueries * kIntWeightStride),
         values(keys + kSplitTiles * key_tile_bytes()) {}
 
   std::size_t steps;          // of 32 dimensions of a key
+  std::size_t k_blocks;       // of 64 dimensions
   std::size_t value_columns;  // value_dim up to a multiple of 16
-  std::uint16_t* queries;     // [32][steps * 32] bf16
+  std::uint16_t* queries;     // [32][steps * 32] bf16, or [32][k_blocks] integers (int_rows.h)
   float* scores;              // [32][256]; weights take their place
   float* sums;                // [32][value_columns], where partials have no such columns
-  std::byte* keys;            // [split / 16] tiles of [steps * 16 pairs][16][2]
-  std::byte* values;          // [split / 16] tiles of [8 pairs][value_columns][2]
+  float* key_scales;          // [groups][256] of keys that are integers
+  float* value_scales;        // [groups][256]
+  float* query_scales;        // [32] of queries as integers
+  std::int32_t* lows;         // [32][16] sums of low limbs
+  std::int32_t* highs;        // [32][16] sums of high limbs
+  std::byte* int_weights;     // [32][split / 16] weights of values that are integers (int_rows.h)
+  std::byte* keys;            // [split / 16] tiles of keys
+  std::byte* values;          // [split / 16] tiles of values
 
-  // [256] bf16 at the beginning of the query's scores: the first cache holds no more than those.
+  // [256] of two bytes at the beginning of the query's scores: the first cache holds no more than
+  // those.
   std::uint16_t* weights(std::size_t query) const {
     return reinterpret_cast<std::uint16_t*>(scores + query * kInt8Bf16SplitKeys);
   }
   static constexpr std::size_t kWeightStride = kInt8Bf16SplitKeys * sizeof(float);
+  static constexpr std::size_t kIntWeightStride = kInt8Bf16SplitKeys * 2;
+  // Groups of a row of the element that has most.
+  static constexpr std::size_t groups_max(std::size_t dimensions) {
+    return kv::memory::scale_groups(kv::memory::Element::kInt4, dimensions);
+  }
+  std::size_t query_stride() const { return k_blocks * sizeof(Int8Limbs); }
   std::size_t key_tile_bytes() const { return steps * 1024; }
   std::size_t value_tile_bytes() const { return 8 * 4 * value_columns; }
   std::size_t bytes(const std::byte* scratch) const {
@@ -75,15 +88,16 @@ class SplitPages {
         whole_tiles_(layout_.block_tokens % kKeyTile == 0),
         key_columns_(whole_tiles_ && layout_.key_order == kv::memory::KeyOrder::kColumns &&
                      layout_.key_dim % kStepDimensions == 0),
-        value_pairs_(whole_tiles_ && !layout_.values_in_keys &&
-                     layout_.value_order == kv::memory::ValueOrder::kTokenPairs &&
-                     layout_.value_dim % 16 == 0),
+        value_groups_(whole_tiles_ && !layout_.values_in_keys &&
+                      layout_.value_order == kv::memory::ValueOrder::kTokenGroups &&
+                      layout_.value_dim % 16 == 0),
         values_of_columns_(key_columns_ && layout_.values_in_keys && layout_.value_dim % 16 == 0),
-        page_bytes_(layout_.page_bytes()),
-        first_keys_(layout_.key_offset(view.layer.layer, head, 0)),
-        first_values_(layout_.value_offset(view.layer.layer, head, 0)) {}
+        keys_in_place_(key_columns_ && (layout_.elements.keys == Element::kBF16 ||
+                                        (layout_.elements.keys == Element::kInt8 &&
+                                         layout_.key_dim % kBlockK == 0))),
+        page_bytes_(layout_.page_bytes()) {}
 
-  // The tiles of [begin, end).
+  // The tiles of [begin, end), and scales of what is integers.
   void fill(KvTiles& sides) const {
     const std::uint64_t first = begin_ / kKeyTile * kKeyTile;
     BlockSlot place = slot_of(first);
@@ -94,18 +108,21 @@ class SplitPages {
       sides.keys[index] = key_tile;
       sides.values[index] = values_of_columns_ ? values_of_keys(tile, key_tile, value_target)
                                                : values(tile, place, value_target);
+      if (is_integer(layout_.elements.keys)) fill_key_scales(tile, place, index);
+      if (is_integer(layout_.elements.values)) fill_value_scales(tile, place, index);
     }
   }
 
   // Up to `most` tiles of the keys of a split before `end`, where they are read in place; how many.
   std::size_t find_keys(KeySplit split, std::uint64_t end, KvTile* tiles, std::size_t most) const {
-    if (!key_columns_ || !in_place()) return 0;
-    const std::size_t first = layout_.key_offset(view_.layer.layer, split.kv_head, 0);
+    if (!keys_in_place_) return 0;
     std::size_t count = 0;
     std::uint64_t tile = split.split * kInt8Bf16SplitKeys;
     BlockSlot place = slot_of(tile);
     for (; count < most && tile < end; tile += kKeyTile, next_tile(place)) {
-      tiles[count++] = {page(place) + first + key_bytes(place), key_stride()};
+      tiles[count++] = {
+          page(place) + layout_.key_offset(view_.layer.layer, split.kv_head, place.token),
+          key_stride()};
     }
     return count;
   }
@@ -131,74 +148,100 @@ class SplitPages {
   std::byte* page(BlockSlot place) const {
     return view_.layer.pages + view_.blocks[place.block].value() * page_bytes_;
   }
-  // The bytes from the first token's key, or value, to that of the place.
-  std::size_t key_bytes(BlockSlot place) const {
-    return 2 * place.token * kv::memory::element_bytes(layout_.element);
+  bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
+  bool all_visible(std::uint64_t tile) const { return begin_ <= tile && tile + kKeyTile <= end_; }
+  // Bytes from column to column of keys.
+  std::size_t key_stride() const {
+    const Element element = layout_.elements.keys;
+    return kv::memory::run_units(element) * kv::memory::unit_bytes(element) * layout_.block_tokens;
   }
-  std::size_t value_bytes(BlockSlot place) const { return place.token * layout_.value_row_bytes(); }
 
-  // Keys [tile, tile + 16): [dimension pair][key][2]. What is not visible may be anything: it stays
-  // in its own column of scores.
+  // Keys [tile, tile + 16). What is not visible may be anything: it stays in its own column of
+  // scores.
   KvTile keys(std::uint64_t tile, BlockSlot place, std::byte* target) const {
     if (!key_columns_) return gather_keys(tile, target);
-    const std::byte* const first = page(place) + first_keys_ + key_bytes(place);
-    if (in_place()) return {first, key_stride()};
-    for (std::size_t pair = 0; pair < layout_.key_dim / 2; ++pair) {
-      convert(first + pair * key_stride(), 2 * kKeyTile, target + pair * kLine);
+    const std::byte* const first =
+        page(place) + layout_.key_offset(view_.layer.layer, head_, place.token);
+    if (keys_in_place_) return {first, key_stride()};
+    const std::byte* const scales =
+        page(place) + layout_.key_scale_offset(view_.layer.layer, head_, place.token);
+    const KvTile columns = {first, key_stride()};
+    if (is_integer(layout_.elements.keys)) {
+      copy_int_keys(layout_.elements.keys, columns, layout_.key_dim, target);
+    } else {
+      convert_keys(layout_.elements.keys, columns, layout_.key_dim, scales, target);
     }
     return {target, kLine};
   }
 
-  // Values of keys [tile, tile + 16): [key pair][dimension][2]. What is not visible is 0.
+  // Values of keys [tile, tile + 16). Those that are not visible are 0 where they are floats;
+  // integers are always numbers, and weigh nothing.
   KvTile values(std::uint64_t tile, BlockSlot place, std::byte* target) const {
-    if (!value_pairs_) return gather_values(tile, target);
-    const bool all_visible = begin_ <= tile && tile + kKeyTile <= end_;
-    const std::byte* const first = page(place) + first_values_ + value_bytes(place);
-    if (in_place() && all_visible) return {first, 4 * layout_.value_dim};
-    convert(first, kKeyTile * layout_.value_dim, target);
-    if (!all_visible) hide_values(tile, target);
-    return {target, 4 * layout_.value_dim};
-  }
-
-  // The same out of a tile of keys: [dimension pair][key][2] becomes [key pair][dimension][2].
-  KvTile values_of_keys(std::uint64_t tile, KvTile keys, std::byte* target) const {
+    if (!value_groups_) return gather_values(tile, target);
+    const Element element = layout_.elements.values;
     const std::size_t dimensions = layout_.value_dim;
-    for (std::size_t pair = 0; pair < dimensions / 2; ++pair) {
-      std::uint32_t words[kKeyTile];  // of one key: two dimensions
-      __builtin_memcpy(words, keys.data + pair * keys.stride, sizeof(words));
-      for (std::size_t key = 0; key < kKeyTile; key += 2) {
-        const std::uint32_t out[2] = {(words[key] & 0xFFFF) | words[key + 1] << 16,
-                                      words[key] >> 16 | (words[key + 1] & 0xFFFF0000u)};
-        __builtin_memcpy(half_of(target, key / 2, 2 * pair, dimensions, 0), out, sizeof(out));
-      }
+    const std::byte* const first =
+        page(place) + layout_.value_offset(view_.layer.layer, head_, place.token);
+    if (element == Element::kInt8) return {first, 4 * dimensions};
+    if (element == Element::kInt4) {
+      unpack_int4_values(first, dimensions, target);
+      return {target, 4 * dimensions};
     }
-    if (!(begin_ <= tile && tile + kKeyTile <= end_)) hide_values(tile, target);
+    if (element == Element::kBF16 && all_visible(tile)) return {first, 4 * dimensions};
+    const std::byte* const scales =
+        page(place) + layout_.value_scale_offset(view_.layer.layer, head_, place.token);
+    convert_values(element, first, dimensions, scales, target);
+    if (!all_visible(tile)) hide_values(tile, target);
     return {target, 4 * dimensions};
   }
 
-  bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
-  bool in_place() const { return layout_.element == Element::kBF16; }
-  // Bytes between two pairs of dimensions.
-  std::size_t key_stride() const {
-    return 2 * layout_.block_tokens * kv::memory::element_bytes(layout_.element);
-  }
-  static std::byte* half_of(std::byte* pairs, std::size_t row, std::size_t column,
-                            std::size_t columns, std::size_t second) {
-    return pairs + 4 * (row * columns + column) + 2 * second;
+  // The same out of a tile of keys.
+  KvTile values_of_keys(std::uint64_t tile, KvTile keys, std::byte* target) const {
+    const std::size_t dimensions = layout_.value_dim;
+    if (is_integer(layout_.elements.keys)) {
+      turn_int_keys(keys, dimensions, target);
+      return {target, 4 * dimensions};
+    }
+    turn_keys(keys, dimensions, target);
+    if (!all_visible(tile)) hide_values(tile, target);
+    return {target, 4 * dimensions};
   }
 
-  // `count` elements as bf16 factors.
-  void convert(const std::byte* from, std::size_t count, std::byte* to) const {
-    if (layout_.element == Element::kBF16) {
-      __builtin_memcpy(to, from, 2 * count);
+  void fill_key_scales(std::uint64_t tile, BlockSlot place, std::size_t index) const {
+    const std::size_t groups = scale_groups(layout_.elements.keys, layout_.key_dim);
+    for (std::size_t group = 0; group < groups; ++group) {
+      load_scales(tile, place, true, group,
+                  parts_.key_scales + group * kInt8Bf16SplitKeys + index * kKeyTile);
+    }
+  }
+  void fill_value_scales(std::uint64_t tile, BlockSlot place, std::size_t index) const {
+    const std::size_t groups = scale_groups(layout_.elements.values, layout_.value_dim);
+    for (std::size_t group = 0; group < groups; ++group) {
+      float* const scales = parts_.value_scales + group * kInt8Bf16SplitKeys + index * kKeyTile;
+      load_scales(tile, place, false, group, scales);
+      // A weight of 0 must stay 0, also beside a latent that is not finite.
+      for (std::size_t key = 0; key < kKeyTile; ++key) {
+        if (!visible(tile + key) || scales[key] != scales[key]) scales[key] = 0;
+      }
+    }
+  }
+
+  // Scales of one group of [tile, tile + 16); what is not visible may be anything.
+  void load_scales(std::uint64_t tile, BlockSlot place, bool of_keys, std::size_t group,
+                   float* scales) const {
+    if (whole_tiles_) {
+      const std::size_t offset =
+          of_keys ? layout_.key_scale_offset(view_.layer.layer, head_, place.token)
+                  : layout_.value_scale_offset(view_.layer.layer, head_, place.token);
+      const std::byte* const halves = page(place) + offset + group * layout_.scale_step();
+      store(scales, load_fp16(reinterpret_cast<const std::uint16_t*>(halves)));
       return;
     }
-    auto* const halves = reinterpret_cast<std::uint16_t*>(to);
-    for (std::size_t i = 0; i < count; i += kLanes) {
-      const F32x16 values = layout_.element == Element::kF16
-                                ? load_fp16(reinterpret_cast<const std::uint16_t*>(from) + i)
-                                : load(reinterpret_cast<const float*>(from) + i);
-      store_bf16(halves + i, values);
+    for (std::size_t key = 0; key < kKeyTile; ++key) {
+      scales[key] = 0;
+      if (!visible(tile + key)) continue;
+      scales[key] = row_scale(
+          of_keys ? view_.key_row(head_, tile + key) : view_.value_row(head_, tile + key), group);
     }
   }
 
@@ -214,37 +257,24 @@ class SplitPages {
     }
   }
 
+  // Rows one by one, whatever their order and the size of blocks.
   KvTile gather_keys(std::uint64_t tile, std::byte* target) const {
     __builtin_memset(target, 0, parts_.key_tile_bytes());
     for (std::size_t key = 0; key < kKeyTile; ++key) {
       if (!visible(tile + key)) continue;
-      const kv::memory::Row row = view_.key_row(head_, tile + key);
-      for (std::size_t d = 0; d < layout_.key_dim; ++d) {
-        put_half(row, d, half_of(target, d / 2, key, kKeyTile, d % 2));
-      }
+      place_key(layout_.elements.keys, view_.key_row(head_, tile + key), layout_.key_dim, key,
+                target);
     }
     return {target, kLine};
   }
-
   KvTile gather_values(std::uint64_t tile, std::byte* target) const {
     __builtin_memset(target, 0, parts_.value_tile_bytes());
     for (std::size_t key = 0; key < kKeyTile; ++key) {
       if (!visible(tile + key)) continue;
-      const kv::memory::Row row = view_.value_row(head_, tile + key);
-      for (std::size_t d = 0; d < layout_.value_dim; ++d) {
-        put_half(row, d, half_of(target, key / 2, d, parts_.value_columns, key % 2));
-      }
+      place_value(layout_.elements.values, view_.value_row(head_, tile + key), layout_.value_dim,
+                  parts_.value_columns, key, target);
     }
     return {target, 4 * parts_.value_columns};
-  }
-
-  void put_half(kv::memory::Row row, std::size_t i, std::byte* to) const {
-    alignas(64) float value[kLanes] = {};
-    alignas(64) std::uint16_t halves[kLanes];
-    const std::size_t bytes = kv::memory::element_bytes(layout_.element);
-    kv::memory::decode_row(layout_.element, {row.data + row.offset(i) * bytes}, 1, value);
-    store_bf16(halves, load(value));
-    __builtin_memcpy(to, halves, 2);
   }
 
   const kv::memory::SequenceView& view_;
@@ -255,11 +285,10 @@ class SplitPages {
   const AttentionScratch& parts_;
   bool whole_tiles_;  // 16 keys from a multiple of 16 never lie in two blocks
   bool key_columns_;
-  bool value_pairs_;
+  bool value_groups_;
   bool values_of_columns_;
+  bool keys_in_place_;
   std::size_t page_bytes_;
-  std::size_t first_keys_;  // in a page
-  std::size_t first_values_;
 };
 
 }  // namespace pagoda::kernels::PAGODA_ISA

@@ -16,7 +16,7 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.runs_here = runs_here;
   made.kv_element = kv::memory::Element::kBF16;
   made.key_order = kv::memory::KeyOrder::kColumns;
-  made.value_order = kv::memory::ValueOrder::kTokenPairs;
+  made.value_order = kv::memory::ValueOrder::kTokenGroups;
   made.attention_split = kInt8Bf16SplitKeys;
   made.attention_queries = 192;
   made.matmul_scratch = matmul_scratch;

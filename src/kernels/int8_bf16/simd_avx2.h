@@ -160,6 +160,16 @@ inline F32x16 load_fp16(const std::uint16_t* p) {
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
 }
 
+inline F32x16 load_ints(const std::int32_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
+          _mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8)))};
+}
+// The nearest integers, ties to even, of numbers within 16 bits. NaN gives something.
+inline void store_nearest(std::int16_t* p, F32x16 a) {
+  const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(a.low), _mm256_cvtps_epi32(a.high));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(words, 0xD8));
+}
+
 // Lane i: halves 2 i and 2 i + 1.
 inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
   const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -119,6 +119,15 @@ inline F32x16 load_fp16(const std::uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 
+inline F32x16 load_ints(const std::int32_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_loadu_si512(p))};
+}
+// The nearest integers, ties to even, of numbers within 16 bits. NaN gives something.
+inline void store_nearest(std::int16_t* p, F32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a.v)));
+}
+
 // Lane i: halves 2 i and 2 i + 1.
 inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
   const __m512i both = _mm512_loadu_si512(p);

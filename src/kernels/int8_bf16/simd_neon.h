@@ -176,6 +176,16 @@ inline float without_subnormals(float x) { return x; }
            vcvt_f32_f16(vget_low_f16(high)), vcvt_high_f32_f16(high)}};
 }
 
+[[gnu::always_inline]] inline F32x16 load_ints(const std::int32_t* p) {
+  return each_quarter([&](int i) { return vcvtq_f32_s32(vld1q_s32(p + 4 * i)); });
+}
+// The nearest integers, ties to even, of numbers within 16 bits. NaN gives something.
+[[gnu::always_inline]] inline void store_nearest(std::int16_t* p, const F32x16& a) {
+  const auto words = [&](int i) { return vmovn_s32(vcvtnq_s32_f32(a.v[i])); };
+  vst1q_s16(p, vcombine_s16(words(0), words(1)));
+  vst1q_s16(p + 8, vcombine_s16(words(2), words(3)));
+}
+
 // Lane i: halves 2 i and 2 i + 1.
 [[gnu::always_inline]] inline void load_bf16_pairs(const std::byte* p, F32x16& first,
                                                    F32x16& second) {

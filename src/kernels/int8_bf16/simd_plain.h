@@ -126,6 +126,16 @@ inline F32x16 load_fp16(const std::uint16_t* p) {
   return each_lane([&](std::size_t i) { return float_from_fp16(p[i]); });
 }
 
+inline F32x16 load_ints(const std::int32_t* p) {
+  return each_lane([&](std::size_t i) { return static_cast<float>(p[i]); });
+}
+// The nearest integers, ties to even, of numbers within 16 bits. NaN gives 0.
+inline void store_nearest(std::int16_t* p, const F32x16& a) {
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    p[i] = std::isnan(a.v[i]) ? std::int16_t{0} : static_cast<std::int16_t>(std::nearbyint(a.v[i]));
+  }
+}
+
 // Lane i: halves 2 i and 2 i + 1. Subnormals become zero.
 inline void load_bf16_pairs(const std::byte* p, F32x16& first, F32x16& second) {
   std::uint16_t halves[2 * kLanes];

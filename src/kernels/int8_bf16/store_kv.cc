@@ -1,5 +1,7 @@
 // Rows of floats into the cache.
+#include "kernels/int8_bf16/int_rows.h"
 #include "kernels/int8_bf16/kernels.h"
+#include "kernels/int8_bf16/page_tiles.h"
 #include "kernels/int8_bf16/round.h"
 #include "kernels/ref/finite.h"
 #include "kernels/ref/int8_bf16.h"
@@ -16,7 +18,7 @@ void scatter(const std::uint16_t* halves, std::size_t first, std::size_t count,
   std::byte* const start = row.data + 2 * row.offset(first);
   std::size_t i = 0;
   if (row.step == 1) {  // pairs stand together
-    for (; i + 2 <= count; i += 2) __builtin_memcpy(start + i * row.pair_step, halves + i, 4);
+    for (; i + 2 <= count; i += 2) __builtin_memcpy(start + i * row.run_step, halves + i, 4);
   }
   for (; i < count; ++i) __builtin_memcpy(start + 2 * row.offset(i), halves + i, 2);
 }
@@ -28,18 +30,37 @@ void store_apart(const float* values, std::size_t count, std::byte* row) {
     store_bf16_apart(halves + 2 * i, load(values + i));
 }
 
+// Codes of a row of kInt8, and its scale.
+void store_int8_row(const float* values, std::size_t count, kv::memory::Row row) {
+  const FlushSubnormals flush;
+  const float largest = without_subnormals(largest_magnitude(values, count));
+  const kv::memory::IntegerScale by = kv::memory::integer_scale(largest);
+  __builtin_memcpy(row.scale, &by.scale, sizeof(by.scale));
+  const F32x16 inverse = broadcast(by.inverse);
+  const F32x16 lowest = broadcast(-kv::memory::kInt8CodeMax);
+  const F32x16 highest = broadcast(kv::memory::kInt8CodeMax);
+  for (std::size_t first = 0; first < count; first += kLanes) {
+    const std::size_t lanes = count - first < kLanes ? count - first : kLanes;
+    alignas(64) float part[kLanes] = {};
+    alignas(64) std::int16_t codes[kLanes];
+    __builtin_memcpy(part, values + first, lanes * sizeof(float));
+    store_nearest(codes, min(max(load(part) * inverse, lowest), highest));
+    for (std::size_t i = 0; i < lanes; ++i) {
+      row.data[row.offset(first + i)] = static_cast<std::byte>(codes[i]);
+    }
+  }
+}
+
 void store_row(kv::memory::Element element, const float* values, std::size_t count,
                kv::memory::Row row) {
+  if (element == kv::memory::Element::kInt8) return store_int8_row(values, count, row);
   if (element != kv::memory::Element::kBF16) {
-    const std::size_t bytes = kv::memory::element_bytes(element);
-    for (std::size_t i = 0; i < count; ++i) {
-      const float value = ref::without_subnormals(values[i]);
-      kv::memory::encode_row(element, &value, 1, {row.data + bytes * row.offset(i)});
-    }
-    return;
+    alignas(64) float flushed[kRowDimensionsMax];
+    for (std::size_t i = 0; i < count; ++i) flushed[i] = ref::without_subnormals(values[i]);
+    return kv::memory::encode_row(element, flushed, count, row);
   }
   const FlushSubnormals flush;
-  if (row.step == 2 && row.pair_step == 4 && count % kLanes == 0) {
+  if (row.step == 2 && count % kLanes == 0) {
     return store_apart(values, count, row.data);
   }
   alignas(64) std::uint16_t halves[kRowPart];
@@ -58,8 +79,9 @@ bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, cons
   return ref::store_finite_heads(
       Numerics::kInt8Bf16, view, position, keys, values,
       [&](std::uint32_t head, const float* key, const float* value) {
-        store_row(layout.element, key, layout.key_dim, view.key_row(head, position));
-        store_row(layout.element, value, layout.value_dim, view.value_row(head, position));
+        store_row(layout.elements.keys, key, layout.key_dim, view.key_row(head, position));
+        if (layout.values_in_keys) return;
+        store_row(layout.elements.values, value, layout.value_dim, view.value_row(head, position));
       });
 }
 

@@ -43,7 +43,8 @@ void add_tile(Running run, const kv::memory::SequenceView& view, std::uint32_t k
   for (std::uint64_t key = begin; key < end; ++key) {
     const float weight = exp_fixed(scores[key % kFp32KeyTile] - maximum);
     weights.add(key, weight);
-    kv::memory::decode_row(layout.element, view.value_row(kv_head, key), layout.value_dim, value);
+    kv::memory::decode_row(layout.elements.values, view.value_row(kv_head, key), layout.value_dim,
+                           value);
     for (std::uint32_t d = 0; d < layout.value_dim; ++d) {
       run.values[d] = std::fma(weight, value[d], run.values[d]);
     }
@@ -62,10 +63,10 @@ struct Query {
 // scratch: a key row and a value row
 void attend_one(const Query& query, const float* q, float* scratch, Running run) {
   const kv::memory::PageLayout& layout = query.view.layer.layout;
-  const std::uint64_t first = std::max<std::uint64_t>(
-      first_visible_key(query.position, query.job.window), query.split * kFp32SplitKeys);
-  const std::uint64_t last =
-      std::min<std::uint64_t>(query.position + 1, (query.split + 1) * kFp32SplitKeys);
+  const std::uint64_t first = std::max<std::uint64_t>(first_visible_key(query.job, query.position),
+                                                      query.split * kFp32SplitKeys);
+  const std::uint64_t last = std::min<std::uint64_t>(visible_keys_end(query.job, query.position),
+                                                     (query.split + 1) * kFp32SplitKeys);
   run.maximum = kNothing;
   run.sum = 0.0f;
   std::fill_n(run.values, layout.value_dim, 0.0f);
@@ -73,8 +74,8 @@ void attend_one(const Query& query, const float* q, float* scratch, Running run)
   for (std::uint64_t begin = first; begin < last;) {
     const std::uint64_t end = std::min(last, (begin / kFp32KeyTile + 1) * kFp32KeyTile);
     for (std::uint64_t key = begin; key < end; ++key) {
-      kv::memory::decode_row(layout.element, query.view.key_row(query.kv_head, key), layout.key_dim,
-                             scratch);
+      kv::memory::decode_row(layout.elements.keys, query.view.key_row(query.kv_head, key),
+                             layout.key_dim, scratch);
       float& score = scores[key % kFp32KeyTile];
       score = dot(q, scratch, layout.key_dim) * query.job.softmax_scale();
       if (query.job.cap > 0) soft_cap(&score, 1, query.job.scale, query.job.cap);

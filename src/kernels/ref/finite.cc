@@ -33,8 +33,12 @@ void store_poisoned(const kv::memory::SequenceView& view, std::uint64_t position
   const kv::memory::PageLayout& layout = view.layer.layout;
   const std::vector<float> keys(layout.key_dim, std::numeric_limits<float>::quiet_NaN());
   const std::vector<float> values(layout.value_dim, 0.0f);
-  kv::memory::encode_row(layout.element, keys.data(), keys.size(), view.key_row(head, position));
-  kv::memory::encode_row(layout.element, values.data(), values.size(),
+  kv::memory::encode_row(layout.elements.keys, keys.data(), keys.size(),
+                         view.key_row(head, position));
+  // A latent of integers has one scale: the NaN that its key needs, and that counts as 0 of a
+  // value.
+  if (layout.values_in_keys && is_integer(layout.elements.keys)) return;
+  kv::memory::encode_row(layout.elements.values, values.data(), values.size(),
                          view.value_row(head, position));
 }
 

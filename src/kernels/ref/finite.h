@@ -16,12 +16,14 @@ bool store_finite_heads(Numerics numerics, const kv::memory::SequenceView& view,
                         std::uint64_t position, const float* keys, const float* values,
                         const StoreHead& store_head) {
   const kv::memory::PageLayout& layout = view.layer.layout;
-  const float limit = first_infinite(numerics, layout.element);
+  const float key_limit = first_infinite(numerics, layout.elements.keys);
+  const float value_limit = first_infinite(numerics, layout.elements.values);
   bool finite = true;
   for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
     const float* const key = keys + head * layout.key_dim;
     const float* const value = values + head * layout.value_dim;
-    if (all_below(key, layout.key_dim, limit) && all_below(value, layout.value_dim, limit)) {
+    if (all_below(key, layout.key_dim, key_limit) &&
+        all_below(value, layout.value_dim, value_limit)) {
       store_head(head, key, value);
     } else {
       store_poisoned(view, position, head);

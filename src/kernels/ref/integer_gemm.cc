@@ -44,14 +44,11 @@ IntegerGroup integer_group(float row_scale, const QuantTraits& traits, double sc
   return {static_cast<std::int16_t>(group_scale), static_cast<std::int32_t>(zero_point)};
 }
 
-// The integers of a row of x, and what one of them stands for.
-struct LimbRow {
-  std::vector<std::int64_t> integers;
-  float scale = 0;
-};
-LimbRow limbs_of(const std::byte* activations, std::size_t columns, std::size_t row) {
+}  // namespace
+
+IntegerActivations limbs_of(const std::byte* activations, std::size_t columns, std::size_t row) {
   const ActivationLayout layout(columns);
-  LimbRow result;
+  IntegerActivations result;
   for (std::size_t block = 0; block < k_blocks_of(columns); ++block) {
     Int8Limbs limbs;
     std::memcpy(&limbs, activations + layout.limbs(row) + block * layout.kLimbsStride,
@@ -63,6 +60,8 @@ LimbRow limbs_of(const std::byte* activations, std::size_t columns, std::size_t 
   std::memcpy(&result.scale, activations + layout.scale(row), sizeof(float));
   return result;
 }
+
+namespace {
 
 // The integers that stand for the weights of one row.
 std::vector<std::int64_t> integers_of(const IntegerRow& row) {
@@ -145,7 +144,7 @@ float float_of_sum(std::int64_t sum) {
 
 void matmul_integers(const Matmul& job, std::size_t begin, std::size_t end) {
   const std::size_t columns = job.weight.columns;
-  std::vector<LimbRow> x;
+  std::vector<IntegerActivations> x;
   for (std::size_t r = 0; r < job.rows; ++r) x.push_back(limbs_of(job.x, columns, r));
   for (std::size_t n = begin; n < end; ++n) {
     const IntegerRow grid = integer_row(job.weight, n);

@@ -37,6 +37,13 @@ IntegerRow integer_row(const WeightMatrix& weight, std::size_t row);
 // The limbs, sums and scale of a row: that part of KernelSet::pack_activations in int8_bf16.
 void to_limbs(const float* x, std::size_t columns, std::byte* activations, std::size_t row);
 
+// The integers of such a row, and what one of them stands for.
+struct IntegerActivations {
+  std::vector<std::int64_t> integers;
+  float scale = 0;
+};
+IntegerActivations limbs_of(const std::byte* activations, std::size_t columns, std::size_t row);
+
 // KernelSet::matmul for weights on a grid.
 void matmul_integers(const Matmul& job, std::size_t begin, std::size_t end);
 

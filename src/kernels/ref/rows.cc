@@ -94,9 +94,11 @@ bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, cons
   const kv::memory::PageLayout& layout = view.layer.layout;
   return store_finite_heads(Numerics::kFp32, view, position, keys, values,
                             [&](std::uint32_t head, const float* key, const float* value) {
-                              kv::memory::encode_row(layout.element, key, layout.key_dim,
+                              kv::memory::encode_row(layout.elements.keys, key, layout.key_dim,
                                                      view.key_row(head, position));
-                              kv::memory::encode_row(layout.element, value, layout.value_dim,
+                              if (layout.values_in_keys) return;
+                              kv::memory::encode_row(layout.elements.values, value,
+                                                     layout.value_dim,
                                                      view.value_row(head, position));
                             });
 }

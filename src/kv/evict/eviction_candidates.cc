@@ -147,7 +147,7 @@ std::optional<BlockId> EvictionCandidates::pop_superseded() {
     for (std::uint32_t group = 0; group < in_.tree.groups(); ++group) {
       const std::optional<BlockId> page = in_.tree.page(*node, group);
       if (!page || is_retained_by_others(*node) || !in_.rules.is_evictable(*page)) continue;
-      if (!victim || !in_.rules.is_window(group)) victim = page;
+      if (!victim || !in_.rules.is_window(*node, group)) victim = page;
     }
     if (victim) return victim;
     in_.sessions.spare(*node);

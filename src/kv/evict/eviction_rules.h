@@ -20,7 +20,10 @@ class EvictionRules {
                 std::span<const memory::AttentionSpec> groups)
       : pool_(pool), tree_(tree), groups_(groups) {}
 
-  bool is_window(std::uint32_t group) const { return groups_[group].window != 0; }
+  // Does the group keep a window of tokens where the node is: by itself, or by the policy there?
+  bool is_window(NodeId node, std::uint32_t group) const {
+    return groups_[group].window != 0 || tree_.is_bounded(node);
+  }
 
   // The group in which the block is the node's page.
   std::uint32_t group_of(NodeId node, BlockId block) const {
@@ -35,7 +38,7 @@ class EvictionRules {
   bool is_evictable(BlockId block) const {
     if (pool_.state(block) != BlockState::kIdle) return false;
     const NodeId node = pool_.owner(block).value();
-    if (is_window(group_of(node, block))) return true;
+    if (is_window(node, group_of(node, block))) return true;
     if (tree_.children_resident(node) != 0) return false;
     for (std::uint32_t group = 0; group < tree_.groups(); ++group) {
       const std::optional<BlockId> page = tree_.page(node, group);

@@ -123,7 +123,7 @@ void Evictor::evict(BlockId block, const Trigger& trigger) {
   const std::uint64_t evicted_before = blocks_evicted_;
   const EvictionCause cause = cause_of(node, trigger);
   in_.history.page_leaves(node, block, cause, trigger.tenant);
-  if (rules_.is_window(group)) {
+  if (rules_.is_window(node, group)) {
     take_page(node, group);
     settle(node);
   } else {

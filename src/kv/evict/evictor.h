@@ -104,7 +104,7 @@ class Evictor {
   // Is the node's page one of blocks_available() now, and no more once it is held?
   bool is_available(NodeId node, std::uint32_t group) const {
     if (in_.pool.state(in_.tree.page(node, group).value()) != BlockState::kIdle) return false;
-    return rules_.is_window(group) || !guards_.is_guarded(node);
+    return rules_.is_window(node, group) || !guards_.is_guarded(node);
   }
   std::uint64_t blocks_evicted() const { return blocks_evicted_; }
   const EvictionCounts& blocks_evicted_by_cause() const { return blocks_evicted_by_cause_; }

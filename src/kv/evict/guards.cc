@@ -18,7 +18,7 @@ void Guards::update(NodeId node) {
       if (!page) continue;
       const bool idle = pool_.state(*page) == BlockState::kIdle;
       held = held || !idle;
-      if (rules_.is_window(group)) continue;
+      if (rules_.is_window(node, group)) continue;
       ++full;
       full_idle += idle ? 1 : 0;
     }
@@ -36,7 +36,7 @@ void Guards::update(NodeId node) {
 
 bool Guards::has_full_page(NodeId node) const {
   for (std::uint32_t group = 0; group < tree_.groups(); ++group) {
-    if (!rules_.is_window(group) && tree_.page(node, group)) return true;
+    if (!rules_.is_window(node, group) && tree_.page(node, group)) return true;
   }
   return false;
 }
@@ -57,7 +57,7 @@ void Guards::check() const {
   for (std::uint32_t i = 0; i < pool_.blocks(); ++i) {
     if (pool_.state(BlockId(i)) != BlockState::kIdle) continue;
     const NodeId node = pool_.owner(BlockId(i)).value();
-    const bool full = !rules_.is_window(rules_.group_of(node, BlockId(i)));
+    const bool full = !rules_.is_window(node, rules_.group_of(node, BlockId(i)));
     blocks += full && guarded[node.value()] ? 1 : 0;
   }
   ASSERT(blocks == blocks_, "C5: the count of idle blocks that are guarded is true");

@@ -154,22 +154,24 @@ void Explainer::search_other_scopes(const CacheScope& scope, std::span<const Tok
   };
   const Namespaces& namespaces = in_.namespaces;
   if (namespaces.size() > 1) {
-    const auto here = std::find_if(namespaces.begin(), namespaces.end(),
-                                   [&](const auto& entry) { return entry.second == scope.root(); });
+    const auto here = std::find_if(namespaces.begin(), namespaces.end(), [&](const auto& entry) {
+      return entry.second.root == scope.root();
+    });
     int tried = 0;
-    for (const auto& [name, root] : namespaces) {
+    for (const auto& [name, space] : namespaces) {
       if (tried == kVariantsMax) break;
-      if (root == scope.root()) continue;
+      if (space.root == scope.root()) continue;
       ++tried;
-      const bool same_space = name.space == here->first.space;
-      try_scope({root, scope.salt(), scope.public_tokens},
-                same_space ? MissReason::kOtherAdapter : MissReason::kOtherFormat);
+      const MissReason reason = name.space != here->first.space     ? MissReason::kOtherFormat
+                                : name.policy != here->first.policy ? MissReason::kOtherPolicy
+                                                                    : MissReason::kOtherAdapter;
+      try_scope({space.root, scope.salt(), scope.public_tokens, space.groups}, reason);
     }
   }
   int tried = 0;
   in_.salts.for_each_of(scope.owner(), [&](SaltId salt) {
     if (salt != scope.salt()) {
-      try_scope({scope.root(), salt, scope.public_tokens}, MissReason::kOtherSalt);
+      try_scope({scope.root(), salt, scope.public_tokens, scope.groups()}, MissReason::kOtherSalt);
     }
     return ++tried < kVariantsMax;
   });

@@ -8,7 +8,7 @@ void BlockHashes::root_added(NodeId root, std::string_view adapter) {
   if (!options_.enabled) return;
   node_added(root);
   hashes_[root.value()] = root_hash();
-  if (!adapter.empty()) adapters_.emplace(root, adapter);
+  if (!adapter.empty()) adapters_.insert_or_assign(root, std::string(adapter));
 }
 
 void BlockHashes::node_sealed(NodeId node, std::uint64_t block, const LookupScope& scope,

@@ -60,9 +60,7 @@ std::uint64_t pages_to_load(std::span<const AttentionSpec> groups, std::uint32_t
   const std::uint64_t end = (tokens + block_tokens - 1) / block_tokens;
   std::uint64_t pages = 0;
   for (const AttentionSpec& spec : groups) {
-    const std::uint64_t first =
-        std::max(blocks_matched, first_block_kept(spec, tokens, block_tokens));
-    pages += end - std::min(end, first);
+    pages += BlocksKept(spec, tokens, block_tokens).count(std::min(blocks_matched, end), end);
   }
   return pages;
 }

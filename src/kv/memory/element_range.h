@@ -14,11 +14,14 @@ namespace pagoda::kv::memory {
 
 // The largest magnitude of a row of kE4M3 (codec.h): larger ones would be cut off.
 inline constexpr float kE4M3RowMax = 57344.0f;  // 448 * 2^7
-inline constexpr float kE4M3FirstInfinite =
-    std::bit_cast<float>(std::bit_cast<std::uint32_t>(kE4M3RowMax) + 1);
+inline constexpr float kFp16Max = 65504.0f;
 
-// The smallest magnitude that the element has no number for. Of fp16 and bf16 that is halfway from
-// the largest number to the next power of two: ties go to the even one, which is infinite.
+constexpr float next_above(float positive) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(positive) + 1);
+}
+
+// The smallest magnitude that the element has no number for. Of fp16, bf16 and E5M2 that is halfway
+// from the largest number to the next power of two: ties go to the even one, which is infinite.
 constexpr float first_infinite(Element element) {
   switch (element) {
     case Element::kF32:
@@ -28,7 +31,13 @@ constexpr float first_infinite(Element element) {
     case Element::kBF16:
       return 0x1.FFp127f;
     case Element::kE4M3:
-      return kE4M3FirstInfinite;
+      return next_above(kE4M3RowMax);
+    case Element::kE5M2:
+      return 61440.0f;
+    case Element::kInt8:
+      return next_above(127 * kFp16Max);  // whose scale would be infinite
+    case Element::kInt4:
+      return next_above(15 * kFp16Max);  // whose scale is finite, whatever its group
   }
   return std::numeric_limits<float>::infinity();
 }

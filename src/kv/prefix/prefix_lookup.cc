@@ -1,20 +1,27 @@
 #include "kv/prefix/prefix_lookup.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace pagoda::kv {
 namespace {
 
-// For each group, the block since which all nodes seen so far have a page.
+// For each group, the block since which all nodes seen so far have a page, and whether its sinks
+// do.
 class Runs {
  public:
   Runs(std::span<const memory::AttentionSpec> groups, std::uint32_t block_tokens)
-      : groups_(groups), block_tokens_(block_tokens), run_start_(groups.size(), 0) {}
+      : groups_(groups),
+        block_tokens_(block_tokens),
+        run_start_(groups.size(), 0),
+        lacks_sinks_(groups.size(), false) {}
 
   template <class Has>  // has(group)
   void add(Has&& has) {
     for (std::uint32_t group = 0; group < groups_.size(); ++group) {
-      if (!has(group)) run_start_[group] = blocks_ + 1;
+      if (has(group)) continue;
+      run_start_[group] = blocks_ + 1;
+      if (blocks_ < groups_[group].sink_blocks(block_tokens_)) lacks_sinks_[group] = true;
     }
     ++blocks_;
   }
@@ -22,9 +29,8 @@ class Runs {
   // Would a sequence of `tokens` tokens, ending in the last block seen, find all it reads?
   bool serve(std::uint64_t tokens) const {
     for (std::uint32_t group = 0; group < groups_.size(); ++group) {
-      if (run_start_[group] > memory::first_block_kept(groups_[group], tokens, block_tokens_)) {
-        return false;
-      }
+      const std::uint64_t first = memory::first_block_kept(groups_[group], tokens, block_tokens_);
+      if (run_start_[group] > first || lacks_sinks_[group]) return false;
     }
     return true;
   }
@@ -33,6 +39,7 @@ class Runs {
   std::span<const memory::AttentionSpec> groups_;
   std::uint32_t block_tokens_;
   std::vector<std::uint64_t> run_start_;
+  std::vector<bool> lacks_sinks_;
   std::uint64_t blocks_ = 0;
 };
 
@@ -63,7 +70,7 @@ Match PrefixLookup::match(const LookupScope& scope, std::span<const TokenId> pro
   if (prompt.empty()) return match;
   const std::uint64_t block_tokens = tree_.block_tokens();
   const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
-  Runs runs(groups_, tree_.block_tokens());
+  Runs runs(scope.groups, tree_.block_tokens());
   std::uint64_t blocks_served = 0;
   NodeId at = scope.root;
   for (std::uint64_t done = 0; done < wanted.size(); done += block_tokens) {

@@ -13,7 +13,6 @@
 #include "kv/cache_values.h"
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
-#include "kv/memory/cache_groups.h"
 #include "kv/prefix/prefix_tree.h"
 
 namespace pagoda::kv {
@@ -27,9 +26,8 @@ struct PrefixPath {
 
 class PrefixLookup {
  public:
-  // The tree and the groups must outlive the lookup.
-  PrefixLookup(const PrefixTree& tree, std::span<const memory::AttentionSpec> groups)
-      : tree_(tree), groups_(groups) {}
+  // The tree must outlive the lookup.
+  explicit PrefixLookup(const PrefixTree& tree) : tree_(tree) {}
 
   // The longest match at which every group finds what the next query reads (README: P4, P5).
   Match match(const LookupScope& scope, std::span<const TokenId> prompt,
@@ -42,7 +40,6 @@ class PrefixLookup {
                                                    bool block_is_public, SearchWork& work) const;
 
   const PrefixTree& tree_;
-  std::span<const memory::AttentionSpec> groups_;
 };
 
 }  // namespace pagoda::kv

@@ -49,7 +49,11 @@ NodeId PrefixTree::new_node() {
   return node;
 }
 
-NodeId PrefixTree::add_root() { return new_node(); }
+NodeId PrefixTree::add_root(Bounded bounded) {
+  const NodeId root = new_node();
+  at(root).bounded = bounded;
+  return root;
+}
 
 NodeId PrefixTree::insert(NodeId parent, SaltId salt, std::span<const TokenId> tokens) {
   ASSERT(!tokens.empty() && tokens.size() <= options_.block_tokens, "1 to block_tokens tokens");
@@ -60,6 +64,7 @@ NodeId PrefixTree::insert(NodeId parent, SaltId salt, std::span<const TokenId> t
   fresh.parent = parent.value();
   fresh.region = salt;
   fresh.depth = depth(parent) + 1;
+  fresh.bounded = at(parent).bounded;
   fresh.tokens = static_cast<std::uint16_t>(tokens.size());
   std::copy(tokens.begin(), tokens.end(),
             tokens_.begin() + static_cast<std::ptrdiff_t>(node.value()) * options_.block_tokens);

@@ -52,6 +52,9 @@ struct SearchWork {
   std::uint64_t tokens_compared = 0;
 };
 
+// Does a policy bound what the groups of a namespace keep (kv/kv_policy.h)?
+enum class Bounded : std::uint8_t { kNo, kYes };
+
 class PrefixTree {
  public:
   explicit PrefixTree(const PrefixTreeOptions& options);
@@ -68,7 +71,7 @@ class PrefixTree {
   void reserve(std::size_t nodes);
 
   // A new namespace. Roots are never erased.
-  NodeId add_root();
+  NodeId add_root(Bounded bounded = Bounded::kNo);
 
   // A child with 1 to block_tokens tokens. No child of the class may begin with them or be their
   // beginning.
@@ -79,6 +82,10 @@ class PrefixTree {
   void pin(NodeId node) { ++at(node).pins; }
   void unpin(NodeId node);
   // Nothing needs the node.
+  // Is the node's namespace one whose policy bounds every group?
+  bool is_bounded(NodeId node) const { return at(node).bounded == Bounded::kYes; }
+  // Of a root: nothing hangs on it and no sequence stands on it.
+  bool is_unused(NodeId root) const { return children(root) == 0 && at(root).pins == 0; }
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;
   }
@@ -166,6 +173,7 @@ class PrefixTree {
     std::uint16_t pages = 0;
     std::uint16_t prompt_end = 0;
     bool live = false;
+    Bounded bounded = Bounded::kNo;
   };
 
   struct Branch {

@@ -1,5 +1,8 @@
 // Architectures: what a model does differently from plain llama, each described in a file of its
-// own. One that needs no new operation is such a file, a line in architecture.cc, and a test.
+// own. One that needs no new operation is such a file, its declaration here, a row in
+// architecture.cc, for Hugging Face folders a row in hf/family.cc, and a random model in
+// tests/data/make_architecture_models.py that oracle_test compares with transformers.
+// CONTRIBUTING.md has the whole recipe.
 #pragma once
 
 #include <cstdint>

@@ -18,6 +18,8 @@ struct Caller {
   bool may_publish = false;
   engine::TenantId tenant = {};
   std::string tenant_name = {};
+  std::uint64_t context_tokens = 0;       // prompt and output of one sequence; 0: the model's
+  std::uint64_t output_tokens = 0;        // the most of one sequence; 0: as many as fit
   std::int32_t priority_min = INT32_MIN;  // the most urgent priority that its requests may have
   // The key ring that it was found in; nullptr when no key is needed.
   std::shared_ptr<const KeyRing> keys = {};

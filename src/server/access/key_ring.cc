@@ -52,6 +52,8 @@ std::shared_ptr<const KeyRing> KeyRing::make(const KeyList& list, TenantRegistry
       if (list.tenants[i].name != key.tenant) continue;
       caller.tenant = ids[i];
       caller.priority_min = list.tenants[i].priority_min;
+      caller.context_tokens = engine::tenant_context(list.tenants[i].limits);
+      caller.output_tokens = list.tenants[i].limits.output_tokens;
     }
     ring->entries_.push_back({key.digest, std::move(caller)});
   }

@@ -71,7 +71,7 @@ structured::GrammarNodeId AnswerGrammar::tool_node(const ToolChoice& choice,
     node = tools.text_or_calls();
   } else {
     reading_ = chat::CallReading::kFirst;
-    node = builder_.alternatives({content(*root_, form, marked), tools.calls(false)});
+    node = tools.or_calls(content(*root_, form, marked));
   }
   for (const ChosenTool& tool : choice.tools) called_.push_back(tool.name);
   enforced_ = tools.enforced();

@@ -6,6 +6,7 @@
 
 #include "chat/literal.h"
 #include "server/api/changing_text.h"
+#include "server/api/kv_policy_fields.h"
 #include "server/api/prompt_normalising.h"
 #include "server/api/prompt_position.h"
 
@@ -37,27 +38,52 @@ struct Parting {
   std::string stored;
   std::size_t at = 0;     // the byte where they differ, in both texts
   std::size_t bytes = 0;  // its offset in the token at which the match stopped
+  // The tokens at which the match stopped spell one text: they differ, and it does not.
+  bool is_respelled = false;
 };
+
+// Do the first tokens of both lists spell the same text, whatever follows it? `shared` bytes of
+// both texts are the same.
+bool begin_with_one_text(std::span<const TokenId> one, std::span<const TokenId> other,
+                         std::size_t shared, const text::Tokenizer& tokenizer) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  std::size_t bytes = 0;  // of one's first i tokens
+  std::size_t others = 0;
+  while (bytes <= shared && others <= shared) {
+    if (bytes == others && bytes > 0) return true;
+    if (bytes <= others) {
+      if (i == one.size()) return false;
+      bytes += tokenizer.bytes_of(one[i++]).size();
+    } else {
+      if (j == other.size()) return false;
+      others += tokenizer.bytes_of(other[j++]).size();
+    }
+  }
+  return false;
+}
 
 Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tokenizer& tokenizer) {
   const std::uint64_t stop = why.stops_at();
   const std::uint64_t first = stop - std::min(stop, kContextTokens);
   const auto tokens = std::span<const TokenId>(prompt.tokens);
   const std::string before = text_of(tokens.subspan(first, stop - first), tokenizer);
-  const auto rest = tokens.subspan(stop);
-  const std::string asked =
-      text_of(rest.first(std::min(rest.size(), Explanation::kStoredTokensMax)), tokenizer);
+  const auto all = tokens.subspan(stop);
+  const auto rest = all.first(std::min(all.size(), Explanation::kStoredTokensMax));
+  const std::string asked = text_of(rest, tokenizer);
   const std::string stored = text_of(why.stored, tokenizer);
   const auto parts = std::mismatch(asked.begin(), asked.end(), stored.begin(), stored.end());
   const auto shared = static_cast<std::size_t>(parts.first - asked.begin());
-  return {before + asked, before + stored, before.size() + shared, shared};
+  // One text may end, or leave what is looked at, within a token of the other.
+  const bool is_respelled = shared == asked.size() || shared == stored.size() ||
+                            begin_with_one_text(rest, why.stored, shared, tokenizer);
+  return {before + asked, before + stored, before.size() + shared, shared, is_respelled};
 }
 
 // What a chat template does to an answer that comes back in the history.
 std::string advise_answer(const Parting& parting, const std::string& where,
                           const chat::AnswerForm* form) {
-  const bool same_text = parting.at == parting.asked.size() || parting.at == parting.stored.size();
-  if (same_text) {
+  if (parting.is_respelled) {
     return where +
            " has the text that is in the cache, in other tokens: an answer that is sent back is "
            "tokenised again, together with what follows it";
@@ -195,6 +221,8 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
       return elsewhere("adapter");
     case MissReason::kOtherFormat:
       return elsewhere("model or KV format");
+    case MissReason::kOtherPolicy:
+      return elsewhere("kv_policy");
     case MissReason::kOtherSalt:
       return elsewhere("cache_salt of yours");
     case MissReason::kDiffers:
@@ -247,15 +275,22 @@ Json explain_json(const Explanation& why, const Prompt& prompt, const text::Toke
         "one left";
   }
   const bool has_stored = !why.stored.empty();
-  return {{"prompt_tokens", why.prompt_tokens},
-          {"matched_tokens", why.stops_at()},
-          {"matched_by_tier", {{"memory", why.tokens_matched}, {"tier", why.tokens_in_tier}}},
-          {"reason", kv::reason_name(why.reason)},
-          {"reachable_tokens", why.tokens_reachable},
-          {"stopped_at", stop_json(why, prompt, tokenizer)},
-          {"stored", has_stored ? token_json(why.stored.front(), tokenizer) : Json(nullptr)},
-          {"evicted", why.eviction ? eviction_json(*why.eviction, terms.now_ns) : Json(nullptr)},
-          {"advice", std::move(advice)}};
+  Json explained = {
+      {"prompt_tokens", why.prompt_tokens},
+      {"matched_tokens", why.stops_at()},
+      {"matched_by_tier", {{"memory", why.tokens_matched}, {"tier", why.tokens_in_tier}}},
+      {"reason", kv::reason_name(why.reason)},
+      {"reachable_tokens", why.tokens_reachable},
+      {"stopped_at", stop_json(why, prompt, tokenizer)},
+      {"stored", has_stored ? token_json(why.stored.front(), tokenizer) : Json(nullptr)},
+      {"evicted", why.eviction ? eviction_json(*why.eviction, terms.now_ns) : Json(nullptr)},
+      {"advice", std::move(advice)}};
+  if (!terms.policy.is_full()) {
+    const std::uint64_t dropped = terms.policy.tokens_dropped(why.prompt_tokens);
+    explained["kv_policy"] = kv_policy_json(terms.policy, why.prompt_tokens - dropped, dropped);
+  }
+  if (prompt.truncated) explained["prompt_truncated"] = truncation_json(*prompt.truncated);
+  return explained;
 }
 
 }  // namespace pagoda::server

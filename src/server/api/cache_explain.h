@@ -7,6 +7,7 @@
 
 #include "chat/answer_form.h"
 #include "kv/explanation.h"
+#include "kv/kv_policy.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
 #include "server/option_name.h"
@@ -19,6 +20,7 @@ struct ExplainTerms {
   // The request has a salt and the server has tiers, where public blocks are not looked for.
   bool salted_beside_tiers = false;
   const OptionName& option_name;
+  kv::KvPolicy policy = {};                // that the request runs under
   const chat::AnswerForm* form = nullptr;  // of the model's answers, where it is known
 };
 

@@ -182,6 +182,19 @@ std::uint64_t drop_early_marks(std::vector<CacheMark>& marks) {
   return dropped;
 }
 
+void follow_messages(std::span<const std::uint32_t> kept, std::vector<CacheMark>& marks) {
+  std::vector<CacheMark> followed;
+  for (CacheMark& mark : marks) {
+    if (mark.message != CacheMark::kTools) {
+      const auto place = std::lower_bound(kept.begin(), kept.end(), mark.message);
+      if (place == kept.end() || *place != mark.message) continue;
+      mark.message = static_cast<std::uint32_t>(place - kept.begin());
+    }
+    followed.push_back(std::move(mark));
+  }
+  marks = std::move(followed);
+}
+
 void place_marks(const text::OriginText& rendered, const text::PromptTokens& tokens,
                  const Json& messages, std::vector<CacheMark>& marks) {
   for (CacheMark& mark : marks) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "server/api/cache_lifetime.h"
@@ -41,6 +42,10 @@ void take_message_marks(Json& messages, std::vector<CacheMark>& marks);
 // Keeps the last kMarksMax of the marks, which stand in the order of the messages, and returns how
 // many were dropped.
 std::uint64_t drop_early_marks(std::vector<CacheMark>& marks);
+
+// Follows the marked messages to their places in a shorter chat, which has those of these indexes;
+// marks on others go.
+void follow_messages(std::span<const std::uint32_t> kept, std::vector<CacheMark>& marks);
 
 // Finds the token behind which each mark stands, and sorts marks by it. A mark on a part whose text
 // the template changes stands at the end of its message; one on the system prompt stands behind the

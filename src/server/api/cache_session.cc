@@ -49,6 +49,7 @@ CompletionRequest read_session_prompt(const Json& body, const ServedModel& model
   }
   CompletionRequest asked;
   asked.engine.cache_salt = read_salt(fields);
+  asked.engine.kv_policy = last->kv_policy;
   asked.engine.session = name.session;
   asked.engine.public_tokens = last->public_tokens;
   asked.engine.end.max_tokens = 1;

@@ -28,7 +28,10 @@ void simplify_content(Json& message) {
 }  // namespace
 
 void ChatHistory::open(std::string_view role, bool joins, const std::string& path) {
-  if (joins && last_role() == role) return;
+  if (joins && last_role() == role) {
+    if (path != places_.back().path) places_.back().last = path;
+    return;
+  }
   memory_.add(kTranslatedBytes + sizeof(MessagePlace));
   places_.push_back({path});
   messages_.push_back({{"role", role}, {"content", Json::array()}});

@@ -8,15 +8,12 @@
 #include "chat/tool_instructions.h"
 #include "server/api/message_fields.h"
 #include "server/api/prompt_fingerprint.h"
+#include "server/api/prompt_renderer.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
 namespace pagoda::server {
 namespace {
-
-// The limit for a connection's thread: some milliseconds, which is enough for conversations of 64
-// KiB in current templates.
-constexpr text::jinja::RenderLimits kShort = {.steps = 50'000, .bytes = 16U << 20};
 
 // Moves a member out of the body, which may be large, without a copy.
 Json take_member(Json& body, const char* name) {
@@ -88,7 +85,10 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
                          text::Conversation& conversation) {
   const Json* const choice = fields.find("tool_choice");
   const bool refused = choice != nullptr && *choice == "none";
-  AnswerTerms terms = {.form = &form, .schemas = chat::ToolSchemas(conversation.tools)};
+  const std::optional<chat::ToolCallForm>& calls = form.found.form.calls;
+  AnswerTerms terms = {
+      .form = &form,
+      .schemas = chat::ToolSchemas(conversation.tools, calls.has_value() && calls->tagged.nests)};
   terms.options.reads_calls = !terms.schemas.empty() && !refused;
   terms.options.single_call = !fields.boolean("parallel_tool_calls").value_or(true);
   const chat::FoundForm& found = form.found;
@@ -108,7 +108,7 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
 }  // namespace
 
 std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
-                                           const ReadingTerms& terms, std::uint64_t tokens_max) {
+                                           const ReadingTerms& terms, const PromptLimits& limits) {
   text::Conversation conversation = read_conversation(body);
   if (!model.chat_template) {
     throw ApiError(400,
@@ -121,32 +121,29 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   take_tool_marks(conversation.tools, marks);
   std::vector<NormalisedText> normalised =
       normalise_messages(conversation.messages, model.normalise);
+  auto droppable = DroppableMessages::of(conversation.messages, limits.truncation);
+  const std::size_t sent = conversation.messages.size();
   std::optional<AnswerTerms> answer;
   if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
+  droppable.add_in_front(conversation.messages.size() - sent);
   take_message_marks(conversation.messages, marks);
   const std::uint64_t marks_dropped = drop_early_marks(marks);
-  text::jinja::RenderLimits limits = terms.may_take_long ? text::jinja::RenderLimits{} : kShort;
-  limits.account = &terms.memory;
-  Result<text::OriginText> rendered = model.chat_template->render(conversation, limits);
-  if (!rendered.ok()) {
-    const ErrorCode code = rendered.error().code;
-    if (code == ErrorCode::kOutOfRange && !terms.may_take_long) throw TakesLong();
-    if (code == ErrorCode::kExhausted) throw terms.memory.refusal();
-    throw ApiError(400, fmt::format("messages: {}", rendered.error().message), "messages");
-  }
-  text::OriginText text = std::move(rendered).value();
-  auto tokens = text::tokenise_prompt_within(text, model.tokenizer, tokens_max);
-  if (!tokens) return std::nullopt;
+  auto rendered = PromptRenderer(model, terms, conversation).render(limits, droppable);
+  if (!rendered) return std::nullopt;
+  text::OriginText& text = rendered->text;
+  if (rendered->truncated) follow_messages(rendered->truncated->kept, marks);
   if (answer) {
     const chat::AnswerForm& form = model.form->found.form;
     answer->options.in_reasoning = chat::opens_reasoning(form, text);
     answer->may_reason = conversation.add_generation_prompt && !chat::closes_reasoning(form, text);
   }
-  place_marks(text, *tokens, conversation.messages, marks);
+  place_marks(text, rendered->tokens, conversation.messages, marks);
   RequestFingerprint fingerprint =
-      fingerprint_of(conversation, *tokens, Fields(body).find("response_format"));
-  return ChatPrompt{std::move(text), std::move(*tokens),     std::move(answer),    std::move(marks),
-                    marks_dropped,   std::move(fingerprint), std::move(normalised)};
+      fingerprint_of(conversation, rendered->tokens, Fields(body).find("response_format"));
+  return ChatPrompt{std::move(text),       std::move(rendered->tokens),
+                    std::move(answer),     std::move(marks),
+                    marks_dropped,         std::move(fingerprint),
+                    std::move(normalised), std::move(rendered->truncated)};
 }
 
 }  // namespace pagoda::server

@@ -1,6 +1,7 @@
 // Renders messages to a prompt, for /v1/chat/completions, /render and /tokenize alike.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "server/api/answer_terms.h"
 #include "server/api/cache_marks.h"
 #include "server/api/prompt_normalising.h"
+#include "server/api/truncation.h"
 #include "server/json.h"
 #include "server/reading_memory.h"
 #include "server/request_fingerprints.h"
@@ -25,12 +27,27 @@ struct ChatPrompt {
   std::uint64_t marks_dropped = 0;    // because there were too many
   RequestFingerprint fingerprint;
   std::vector<NormalisedText> normalised;  // lines that a fixed text was put into
+  std::optional<PromptTruncation> truncated = {};
 };
 
 // The limits under which a body is read.
 struct ReadingTerms {
-  ReadingMemory& memory;      // counts the memory of intermediate values
-  bool may_take_long = true;  // false: a template beyond the limit throws TakesLong
+  ReadingMemory& memory;             // counts the memory of intermediate values
+  bool may_take_long = true;         // false: a template beyond the limit throws TakesLong
+  std::uint64_t context_tokens = 0;  // the context of the caller's tenant; 0: the model's
+  // The output that a translated request would like; it gives way to the prompt.
+  std::optional<std::uint32_t> output_wanted = {};
+
+  std::uint64_t context_of(const ServedModel& model, const engine::Request& request) const {
+    const std::uint64_t all = model.context_tokens(request);
+    return context_tokens > 0 ? std::min(context_tokens, all) : all;
+  }
+};
+
+// How long a prompt may be, and what goes where it is longer.
+struct PromptLimits {
+  PromptRoom room;
+  TruncationType truncation = TruncationType::kNone;
 };
 
 // Thrown when reading takes longer than this thread allows. Nothing has changed: the same body can
@@ -38,8 +55,8 @@ struct ReadingTerms {
 struct TakesLong {};
 
 // Takes messages, tools, documents and the template's options out of a body. Returns nothing when
-// the prompt has more than `tokens_max` tokens. Throws ApiError and TakesLong.
+// the prompt is too long, and would be without all that may go. Throws ApiError and TakesLong.
 std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
-                                           const ReadingTerms& terms, std::uint64_t tokens_max);
+                                           const ReadingTerms& terms, const PromptLimits& limits);
 
 }  // namespace pagoda::server

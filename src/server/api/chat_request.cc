@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 
@@ -64,7 +66,55 @@ Prompt to_prompt(ChatPrompt chat) {
   prompt.rendered = std::move(chat.text);
   prompt.normalised = std::move(chat.normalised);
   prompt.normalised_upto = normalised_upto(prompt);
+  prompt.truncated = std::move(chat.truncated);
   return prompt;
+}
+
+PromptLimits prompt_limits(const Truncation& truncation, const OutputLength& length,
+                           const ServedModel& model, const ReadingTerms& terms,
+                           const engine::Request& request) {
+  const std::uint64_t context = terms.context_of(model, request);
+  if (truncation.last_tokens) return {.room = {0, counted_tokens_max(model)}};
+  // An output that exceeds the context is refused, and no shorter prompt would help.
+  const bool is_of_use = length.tokens.value_or(0) < context;
+  if (truncation.type == TruncationType::kNone || !is_of_use) {
+    return {.room = {0, model.context_tokens(request) - 1}};
+  }
+  const bool gives_way = !length.tokens;
+  return {.room = prompt_room(context, gives_way ? terms.output_wanted : length.tokens, gives_way),
+          .truncation = truncation.type};
+}
+
+[[noreturn]] void refuse_long_chat(const PromptLimits& limits, const ServedModel& model) {
+  if (limits.truncation == TruncationType::kNone) {
+    refuse_beyond(limits.room.most, "messages", model);
+  }
+  throw ApiError(400,
+                 fmt::format("messages: what truncation keeps (system messages, tools, the last "
+                             "turn{}) has more than {} tokens",
+                             limits.truncation == TruncationType::kMiddle ? " and the first" : "",
+                             limits.room.most),
+                 "messages", "context_length_exceeded");
+}
+
+// What the request says of its prompt follows to the tokens that stay.
+void keep_last_tokens(std::uint64_t count, CompletionRequest& request) {
+  Prompt& prompt = request.prompts.front();
+  if (prompt.tokens.size() <= count) return;
+  const std::uint64_t dropped = prompt.tokens.size() - count;
+  const auto drop = [&](auto& values) {
+    values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(dropped));
+  };
+  const auto move_back = [&](std::uint64_t& place) { place -= std::min(place, dropped); };
+  drop(prompt.tokens);
+  drop(prompt.sources);
+  drop(prompt.begins);
+  move_back(prompt.first_turn_tokens);
+  move_back(prompt.normalised_upto);
+  for (CacheMark& mark : request.cache.marks) move_back(mark.tokens);
+  request.fingerprint.reset();  // its pieces are of the whole
+  prompt.truncated =
+      PromptTruncation{.type = "tokens", .limit_tokens = count, .dropped_tokens = dropped};
 }
 
 }  // namespace
@@ -74,6 +124,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
+  request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   AnswerGrammar grammar(fields, model, terms);
@@ -88,8 +139,10 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.engine.sampling.prompt_logprobs = request.output.prompt_logprobs;
   check_choices(request, model);
   RequestMemory memory(request, 1, "n");
-  auto chat = read_chat_prompt(body, model, terms, model.context_tokens() - 1);
-  if (!chat) refuse_long_prompt("messages", model.context_tokens());
+  const Truncation truncation = read_truncation(fields);
+  const PromptLimits limits = prompt_limits(truncation, length, model, terms, request.engine);
+  auto chat = read_chat_prompt(body, model, terms, limits);
+  if (!chat) refuse_long_chat(limits, model);
   if (chat->answer) {
     grammar.set_reading(*chat->answer);
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));
@@ -101,6 +154,11 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.cache.marks = std::move(chat->marks);
   request.cache.marks_dropped = chat->marks_dropped;
   request.prompts.push_back(to_prompt(*std::move(chat)));
+  if (truncation.last_tokens) {
+    keep_last_tokens(
+        tokens_to_keep(*truncation.last_tokens, terms.context_of(model, request.engine), length),
+        request);
+  }
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();
   request.matcher_bytes = memory.matcher_bytes();

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "server/api/caller_fields.h"
+#include "server/api/kv_policy_fields.h"
 #include "server/api/retain.h"
 #include "server/api_error.h"
 #include "text/stop_strings.h"
@@ -144,6 +145,7 @@ void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
   assign(request.engine.priority, fields.integer("priority", std::numeric_limits<int>::min(),
                                                  std::numeric_limits<int>::max()));
   request.engine.cache_salt = read_salt(fields);
+  request.engine.kv_policy = read_kv_policy(fields);
   if (const Json* const upto = fields.find("cache_public_upto")) {
     request.public_upto =
         read_upto(*upto, fields.path_of("cache_public_upto"), request.is_chat, false);
@@ -169,6 +171,16 @@ void refuse_long_prompt(const std::string& path, std::uint64_t context) {
                  path, "context_length_exceeded");
 }
 
+std::uint64_t counted_tokens_max(const ServedModel& model) {
+  return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
+}
+
+void refuse_beyond(std::uint64_t most, const std::string& path, const ServedModel& model) {
+  if (most < model.context_tokens()) refuse_long_prompt(path, model.context_tokens());
+  throw ApiError(400, fmt::format("{}: has more than {} tokens", path, most), path,
+                 "too_many_tokens");
+}
+
 void check_choices(const CompletionRequest& request, const ServedModel& model) {
   const std::uint32_t most =
       std::min(engine::kSequencesPerRequestMax, model.engine.limits().sequences_max);
@@ -179,7 +191,7 @@ void check_choices(const CompletionRequest& request, const ServedModel& model) {
 
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const OutputLength& length) {
-  const std::uint64_t context = model.context_tokens();
+  const std::uint64_t context = model.context_tokens(request.engine);
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();
     if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/api/completion_request.h"
+#include "server/api/output_length.h"
 #include "server/fields.h"
 
 namespace pagoda::server {
@@ -21,18 +22,15 @@ void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
 // Reads "cache_salt"; empty where the body has none.
 std::string read_salt(const Fields& fields);
 
-// The body's field for the output length, for errors: "max_tokens".
-struct OutputLength {
-  std::optional<std::uint32_t> tokens;
-  std::string field;
-};
-
 // Checks the number of choices against the engine's limit, before anything is allocated for them.
 void check_choices(const CompletionRequest& request, const ServedModel& model);
 
-// Reads a text, token ids, or a batch of either from the field, and counts their memory.
+// Reads a text, token ids, or a batch of either from the field, and counts their memory. Of a
+// prompt with more than `tokens_kept` tokens the last ones are kept, behind a BOS that was added;
+// without it a prompt that exceeds the context is refused.
 void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
-                  ReadingMemory& reading, CompletionRequest& request);
+                  ReadingMemory& reading, CompletionRequest& request,
+                  std::optional<std::uint64_t> tokens_kept = {});
 
 // The prompt is computed and left in the cache, and nothing is answered.
 void answer_nothing(CompletionRequest& request);
@@ -41,6 +39,12 @@ void answer_nothing(CompletionRequest& request);
 // compute.
 [[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context);
 
+// Prompts longer than the context are counted, or cut to it, up to this number of tokens.
+std::uint64_t counted_tokens_max(const ServedModel& model);
+// Refuses a prompt with more than `most` tokens, whether the context or that number is the limit.
+[[noreturn]] void refuse_beyond(std::uint64_t most, const std::string& path,
+                                const ServedModel& model);
+
 // Checks every prompt and the requested length against the context; errors name `prompt_field`.
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const OutputLength& length);
@@ -48,5 +52,9 @@ void check_lengths(const CompletionRequest& request, const ServedModel& model,
 // Throws ApiError for unsupported fields that would change the output. `choices` is the request's
 // n.
 void refuse_unsupported(const Fields& fields, std::uint32_t choices);
+
+// The names of a body that no completion reads or refuses, for the log: a misspelt field would be
+// silent. Of plain names the first eight; others may be text of the client.
+std::vector<std::string> ignored_fields(const Json& body);
 
 }  // namespace pagoda::server

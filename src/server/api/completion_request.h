@@ -12,6 +12,7 @@
 #include "server/api/answer_terms.h"
 #include "server/api/cache_fields.h"
 #include "server/api/prompt_normalising.h"
+#include "server/api/truncation.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
 #include "server/json.h"
@@ -31,6 +32,7 @@ struct Prompt {
   std::vector<NormalisedText> normalised = {};
   std::uint64_t normalised_upto = 0;    // the token behind the first line of `normalised`
   std::uint64_t first_turn_tokens = 0;  // of a chat: up to the message behind the first question
+  std::optional<PromptTruncation> truncated = {};  // what was left out
 };
 
 // How outputs become text.
@@ -72,6 +74,7 @@ struct CompletionRequest {
   OutputOptions output;
   std::optional<RetainField> retain;
   CacheFields cache;
+  std::vector<std::string> ignored = {};               // fields of the body that nobody knows
   std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)

@@ -65,6 +65,10 @@ CompletionRequest read_embedding_request(const Json& body, const ServedModel& mo
                    "computes them",
                    {}, "unsupported_device");
   }
+  if (fields.find("truncate_prompt_tokens") != nullptr) {
+    throw ApiError(400, "truncate_prompt_tokens: is not supported for embeddings",
+                   "truncate_prompt_tokens", "unsupported_parameter");
+  }
   CompletionRequest request;
   read_shared_fields(fields, 1, request);
   if (request.output.stream) {

@@ -41,6 +41,7 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                {"served_model_names", model.names},
                {"fingerprint", model.fingerprint},
                {"max_model_len", model.context_tokens()},
+               {"max_output_tokens", model.engine.limits().output_tokens_default},
                {"max_num_seqs", model.engine.limits().sequences_max},
                {"vocabulary", model.engine.limits().vocabulary},
                {"chat_template", model.chat_template.has_value()}};

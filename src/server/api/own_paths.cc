@@ -47,6 +47,15 @@ std::string OwnPaths::rename(std::string_view text) const {
   return renamed;
 }
 
+std::string OwnPaths::first_of(std::size_t message) const {
+  return message < messages.size() ? messages[message].path : fmt::format("messages[{}]", message);
+}
+
+std::string OwnPaths::last_of(std::size_t message) const {
+  const bool is_joined = message < messages.size() && !messages[message].last.empty();
+  return is_joined ? messages[message].last : first_of(message);
+}
+
 std::string OwnPaths::rename_message(std::size_t index, std::string_view& rest) const {
   const MessagePlace& place = messages[index];
   std::string_view behind = rest;

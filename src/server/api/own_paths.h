@@ -12,6 +12,7 @@ namespace pagoda::server {
 struct MessagePlace {
   std::string path;                     // "messages[2]", "input[5]", "system"
   std::vector<std::string> calls = {};  // of its tool calls
+  std::string last = {};                // of the last that was joined to it; empty: none was
 };
 
 struct OwnPaths {
@@ -22,6 +23,9 @@ struct OwnPaths {
 
   // Returns the text with every path of the chat replaced.
   std::string rename(std::string_view text) const;
+  // Returns where a message of the chat begins and where it ends.
+  std::string first_of(std::size_t message) const;
+  std::string last_of(std::size_t message) const;
 
  private:
   std::string rename_message(std::size_t index, std::string_view& rest) const;

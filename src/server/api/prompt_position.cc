@@ -31,7 +31,12 @@ PromptPosition position_in_chat(const text::OriginText& rendered, std::size_t by
 PromptPosition position_of(const Prompt& prompt, std::uint64_t token, std::uint64_t bytes,
                            const text::Tokenizer& tokenizer) {
   if (!prompt.begins.empty() && !prompt.rendered.empty()) {
-    return position_in_chat(prompt.rendered, prompt.begins[token] + bytes);
+    PromptPosition position = position_in_chat(prompt.rendered, prompt.begins[token] + bytes);
+    // A message that follows others that were left out has the index with which it was sent.
+    if (prompt.truncated && position.message && *position.message < prompt.truncated->kept.size()) {
+      position.message = prompt.truncated->kept[*position.message];
+    }
+    return position;
   }
   // The text before the token, without BOS, which nobody wrote.
   std::string before;

@@ -41,6 +41,8 @@ class ReplyWriter {
   // What a stream sends that has begun and would be silent for too long.
   virtual std::string keep_alive() const { return ": keep-alive\n\n"; }
 
+  // Does whole() take so long that it must not run on a connection's thread?
+  virtual bool takes_long() const { return false; }
   // Returns the body of a whole reply.
   virtual std::string whole(const ReplyFacts& facts, const Piece& all) const = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/api/answer_grammar.h"
+#include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
 #include "server/api_error.h"
@@ -17,12 +18,12 @@ constexpr std::uint32_t kOutputTokensDefault = 16;  // the default of OpenAI and
 }
 
 Prompt text_prompt(const std::string& text, const std::string& path, bool add_special_tokens,
-                   bool echo, const ServedModel& model) {
+                   bool echo, std::uint64_t tokens_max, const ServedModel& model) {
   if (text.empty()) refuse_empty(path);
   const text::Tokenizer& tokenizer = model.tokenizer;
   auto tokens = tokenizer.encode_within(text, {.special = true, .add_bos_eos = add_special_tokens},
-                                        model.context_tokens() - 1);
-  if (!tokens) refuse_long_prompt(path, model.context_tokens());
+                                        tokens_max);
+  if (!tokens) refuse_beyond(tokens_max, path, model);
   Prompt prompt;
   prompt.tokens = *std::move(tokens);
   if (echo) prompt.text = text;
@@ -37,11 +38,21 @@ Prompt text_prompt(const std::string& text, const std::string& path, bool add_sp
   return prompt;
 }
 
+std::string visible_text(const Prompt& prompt, const CompletionRequest& request,
+                         const ServedModel& model) {
+  std::string text;
+  bool at_start = true;
+  for (const TokenId id : prompt.tokens) {
+    text += model.tokenizer.visible_bytes(id, request.output.show_special_tokens, at_start);
+  }
+  return text;
+}
+
 Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRequest& request,
-                    const ServedModel& model) {
+                    std::uint64_t tokens_max, const ServedModel& model) {
   Prompt prompt;
-  if (ids.size() >= model.context_tokens()) refuse_long_prompt(path, model.context_tokens());
-  prompt.tokens = read_tokens(ids, path, model.context_tokens());
+  if (ids.size() > tokens_max) refuse_beyond(tokens_max, path, model);
+  prompt.tokens = read_tokens(ids, path, tokens_max);
   if (prompt.tokens.empty()) refuse_empty(path);
   const std::uint32_t vocabulary = model.engine.limits().vocabulary;
   for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
@@ -52,20 +63,35 @@ Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRe
                    element_path(path, i));
   }
   prompt.sources.assign(prompt.tokens.size(), text::Source::kUser);
-  if (request.output.echo) {
-    bool at_start = true;
-    for (const TokenId id : prompt.tokens) {
-      prompt.text +=
-          model.tokenizer.visible_bytes(id, request.output.show_special_tokens, at_start);
-    }
-  }
+  if (request.output.echo) prompt.text = visible_text(prompt, request, model);
   return prompt;
+}
+
+// A BOS that the tokenizer added stays in front of the last tokens, as tokenizers that truncate by
+// themselves leave it there.
+void keep_last_tokens_of_text(std::uint64_t count, const CompletionRequest& request,
+                              const ServedModel& model, Prompt& prompt) {
+  if (prompt.tokens.size() <= count) return;
+  const std::size_t bos = prompt.sources.front() == text::Source::kTemplate ? 1 : 0;
+  const std::uint64_t dropped = prompt.tokens.size() - count;
+  const auto drop = [&](auto& values) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(bos);
+    values.erase(begin, begin + static_cast<std::ptrdiff_t>(dropped));
+  };
+  drop(prompt.tokens);
+  drop(prompt.sources);
+  if (request.output.echo) prompt.text = visible_text(prompt, request, model);
+  prompt.truncated =
+      PromptTruncation{.type = "tokens", .limit_tokens = count, .dropped_tokens = dropped};
 }
 
 }  // namespace
 
 void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
-                  ReadingMemory& reading, CompletionRequest& request) {
+                  ReadingMemory& reading, CompletionRequest& request,
+                  std::optional<std::uint64_t> tokens_kept) {
+  const std::uint64_t tokens_max =
+      tokens_kept ? counted_tokens_max(model) : model.context_tokens(request.engine) - 1;
   const bool special = fields.boolean("add_special_tokens").value_or(true);
   const Json& prompt = fields.require(name);
   const std::string path = fields.path_of(name);
@@ -77,11 +103,15 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
     if (!reading.take(0)) throw reading.refusal();
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
-      request.prompts.push_back(text_prompt(text, one_path, special, request.output.echo, model));
+      request.prompts.push_back(
+          text_prompt(text, one_path, special, request.output.echo, tokens_max, model));
     } else if (one.is_array()) {
-      request.prompts.push_back(token_prompt(one, one_path, request, model));
+      request.prompts.push_back(token_prompt(one, one_path, request, tokens_max, model));
     } else {
       refuse_type(one_path, one, "a string or an array of token ids");
+    }
+    if (tokens_kept) {
+      keep_last_tokens_of_text(*tokens_kept, request, model, request.prompts.back());
     }
     memory.add(request.prompts.back());
   };
@@ -108,6 +138,15 @@ OutputLength read_length(const Fields& fields) {
   return {static_cast<std::uint32_t>(*tokens), "max_tokens"};
 }
 
+// Where no length is named, the default leaves its room.
+std::optional<std::uint64_t> tokens_kept(const Fields& fields, const OutputLength& length,
+                                         std::uint64_t context) {
+  const auto last = read_last_tokens(fields);
+  if (!last) return std::nullopt;
+  const OutputLength reserved = {length.tokens.value_or(kOutputTokensDefault), length.field};
+  return tokens_to_keep(*last, context, *last == Truncation::kAllThatFit ? reserved : length);
+}
+
 void read_logprobs(const Fields& fields, CompletionRequest& request) {
   OutputOptions& output = request.output;
   if (const auto count = fields.integer("logprobs", 0, kLogprobsMax)) {
@@ -127,6 +166,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
                                     const ReadingTerms& terms) {
   const Fields fields(body);
   CompletionRequest request;
+  request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   refuse_tool_choice(fields);
@@ -135,13 +175,15 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields);
   check_choices(request, model);
-  read_prompts(fields, "prompt", model, terms.memory, request);
+  read_prompts(fields, "prompt", model, terms.memory, request,
+               tokens_kept(fields, length, terms.context_of(model, request.engine)));
   check_lengths(request, model, "prompt", length);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {
     std::uint64_t room = kOutputTokensDefault;
     for (const Prompt& prompt : request.prompts) {
-      room = std::min<std::uint64_t>(room, model.context_tokens() - prompt.tokens.size());
+      room = std::min<std::uint64_t>(room,
+                                     model.context_tokens(request.engine) - prompt.tokens.size());
     }
     request.engine.end.max_tokens =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(room, request.engine.end.min_tokens));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/api/chat_prompt.h"
+#include "server/api/completion_fields.h"
 #include "server/api/completion_format.h"
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
@@ -12,20 +13,12 @@
 namespace pagoda::server {
 namespace {
 
-// Texts longer than the context are counted too, up to this limit.
-std::uint64_t tokens_max(const ServedModel& model) {
-  return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
-}
 constexpr std::size_t kTextBytesMax = 16 << 20;  // the text of a reply
 
-[[noreturn]] void refuse_tokens(const std::string& field, const ServedModel& model) {
-  throw ApiError(400, fmt::format("{}: has more than {} tokens", field, tokens_max(model)), field,
-                 "too_many_tokens");
-}
-
 ChatPrompt read_bounded_chat(Json& body, const ServedModel& model, const ReadingTerms& terms) {
-  std::optional<ChatPrompt> prompt = read_chat_prompt(body, model, terms, tokens_max(model));
-  if (!prompt) refuse_tokens("messages", model);
+  const std::uint64_t most = counted_tokens_max(model);
+  std::optional<ChatPrompt> prompt = read_chat_prompt(body, model, terms, {.room = {most, most}});
+  if (!prompt) refuse_beyond(most, "messages", model);
   return *std::move(prompt);
 }
 
@@ -35,9 +28,10 @@ std::vector<TokenId> read_prompt_tokens(Json& body, const ServedModel& model,
   if (fields.find("messages") != nullptr) return read_bounded_chat(body, model, terms).tokens.ids;
   fields.require("prompt");
   const bool special = fields.boolean("add_special_tokens").value_or(true);
-  auto tokens = model.tokenizer.encode_within(
-      *fields.text("prompt"), {.special = true, .add_bos_eos = special}, tokens_max(model));
-  if (!tokens) refuse_tokens("prompt", model);
+  const std::uint64_t most = counted_tokens_max(model);
+  auto tokens = model.tokenizer.encode_within(*fields.text("prompt"),
+                                              {.special = true, .add_bos_eos = special}, most);
+  if (!tokens) refuse_beyond(most, "prompt", model);
   return *std::move(tokens);
 }
 
@@ -74,7 +68,7 @@ Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms) {
 Json detokenize(Json body, const ServedModel& model, const ReadingTerms& /*terms*/) {
   const Fields fields(body);
   const std::vector<TokenId> tokens =
-      read_tokens(fields.require("tokens"), "tokens", tokens_max(model));
+      read_tokens(fields.require("tokens"), "tokens", counted_tokens_max(model));
   std::size_t bytes = 0;
   for (const TokenId token : tokens) bytes += model.tokenizer.bytes_of(token).size();
   if (bytes > kTextBytesMax) {

@@ -32,7 +32,7 @@ const Json& no_parameters() {
 
 const ObjectForm& keyword_form() {
   static const ObjectForm kForm = {
-      .open = "(", .close = ")", .comma = ", ", .key_begin = "", .key_end = "=", .is_json = false};
+      .open = "", .close = "", .comma = ", ", .key_begin = "", .key_end = "=", .is_json = false};
   return kForm;
 }
 
@@ -89,6 +89,28 @@ GrammarNodeId ToolGrammar::text_or_calls() {
   return builder_.alternatives({section(0), builder_.text_not_beginning(openings)});
 }
 
+// Content may begin as calls do: behind what announces calls it is content no more.
+GrammarNodeId ToolGrammar::or_calls(NodeId content) {
+  by_schema_ = false;
+  if (form_.channels) return builder_.alternatives({content, channel_call()});
+  if (!chat::section_marker(calls_).empty()) {
+    const std::string announced = chat::calls_announcement(calls_, "");
+    return builder_.alternatives({content, builder_.sequence({literal(announced), builder_.commit(),
+                                                              section(announced.size())})});
+  }
+  std::vector<GrammarNodeId> firsts;
+  std::vector<GrammarNodeId> others;
+  for (const ChosenTool& tool : choice_.tools) {
+    const GrammarNodeId given = arguments(tool);
+    others.push_back(call(tool, given, 0));
+    firsts.push_back(
+        builder_.sequence({literal(chat::calls_announcement(calls_, tool.name)), builder_.commit(),
+                           given, literal(chat::call_literals(calls_, tool.name).end)}));
+  }
+  return builder_.alternatives(
+      {content, builder_.sequence({builder_.alternatives(firsts), section_rest(others)})});
+}
+
 GrammarNodeId ToolGrammar::section(std::size_t skipped) {
   const bool has_section = !chat::core(calls_.section_begin).empty();
   std::vector<GrammarNodeId> firsts;
@@ -98,12 +120,16 @@ GrammarNodeId ToolGrammar::section(std::size_t skipped) {
     others.push_back(call(tool, given, 0));
     firsts.push_back(has_section || skipped == 0 ? others.back() : call(tool, given, skipped));
   }
-  const GrammarNodeId more =
-      builder_.sequence({literal(calls_.separator), builder_.alternatives(others)});
   return builder_.sequence(
       {literal(std::string_view(calls_.section_begin).substr(has_section ? skipped : 0)),
-       builder_.alternatives(firsts), choice_.single ? builder_.empty() : builder_.repeat(more, 0),
-       literal(calls_.section_end)});
+       builder_.alternatives(firsts), section_rest(others)});
+}
+
+GrammarNodeId ToolGrammar::section_rest(const std::vector<NodeId>& calls) {
+  const GrammarNodeId more =
+      builder_.sequence({literal(calls_.separator), builder_.alternatives(calls)});
+  return builder_.sequence(
+      {choice_.single ? builder_.empty() : builder_.repeat(more, 0), literal(calls_.section_end)});
 }
 
 GrammarNodeId ToolGrammar::call(const ChosenTool& tool, NodeId given, std::size_t skipped) {
@@ -241,6 +267,23 @@ Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, Argu
   return builder_.alternatives(branches);
 }
 
+// A tag with text, or with tags. The first mark behind the opening tag tells which: it begins the
+// closing tag, or another one.
+GrammarNodeId ToolGrammar::nested_argument(NodeId key) {
+  const chat::TaggedArguments& tagged = calls_.tagged;
+  const std::string_view slash = std::string_view(tagged.value_end).substr(tagged.key_begin.size());
+  const GrammarNodeId name_end = builder_.sequence({key, literal(tagged.close_end)});
+  const GrammarNodeId text = builder_.text_until(marked_.marker(tagged.key_begin),
+                                                 builder_.sequence({literal(slash), name_end}));
+  return builder_.recursive([&](NodeId self) {
+    const GrammarNodeId tags =
+        builder_.sequence({builder_.repeat(self, 1), literal(tagged.value_end), name_end});
+    return builder_.sequence({literal(tagged.key_begin), key,
+                              literal(key_end_of(tagged, ArgumentType::kString).text),
+                              builder_.alternatives({text, tags})});
+  });
+}
+
 GrammarNodeId ToolGrammar::any_arguments() {
   const bool is_json = form_.channels || calls_.syntax == chat::CallSyntax::kJsonObject ||
                        calls_.arguments == ArgumentSyntax::kJson;
@@ -253,6 +296,7 @@ GrammarNodeId ToolGrammar::any_arguments() {
     return builder_.object(object, keyword_form());
   }
   const chat::TaggedArguments& tagged = calls_.tagged;
+  if (tagged.nests) return builder_.repeat(nested_argument(key), 0);
   // The end's key is not known to be that of the beginning; readers take the first end that fits.
   const GrammarNodeId closing = tagged.value_end_has_key
                                     ? builder_.sequence({key, literal(tagged.close_end)})

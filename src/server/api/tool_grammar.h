@@ -28,6 +28,9 @@ class ToolGrammar {
   structured::GrammarNodeId calls(bool by_schema);
   // Any text without calls, or with calls at its end, as calls(false) has them.
   structured::GrammarNodeId text_or_calls();
+  // The content, or calls as calls(false) has them. A text that begins with
+  // chat::calls_announcement() of a tool is calls.
+  structured::GrammarNodeId or_calls(structured::GrammarNodeId content);
   // The tools whose arguments match their schema in what was returned.
   const std::vector<std::string>& enforced() const { return enforced_; }
 
@@ -36,11 +39,14 @@ class ToolGrammar {
 
   // A section of calls without its first `skipped` bytes.
   NodeId section(std::size_t skipped);
+  // Any of these calls behind the first, and the section's end.
+  NodeId section_rest(const std::vector<NodeId>& calls);
   NodeId call(const ChosenTool& tool, NodeId given, std::size_t skipped);
   NodeId channel_call();
   NodeId arguments(const ChosenTool& tool);
   Result<NodeId> arguments_by_schema(const ChosenTool& tool);
   NodeId any_arguments();
+  NodeId nested_argument(NodeId key);
   Result<NodeId> tagged_value(const structured::SchemaMember& member, chat::ArgumentType type);
   Status check_key(const std::string& name) const;
   NodeId literal(std::string_view text) { return builder_.literal(marked_.encode(text)); }

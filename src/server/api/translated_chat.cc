@@ -13,7 +13,7 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::array<const char*, 25> kShared = {"temperature",
+constexpr std::array<const char*, 28> kShared = {"temperature",
                                                  "top_p",
                                                  "top_k",
                                                  "min_p",
@@ -34,10 +34,13 @@ constexpr std::array<const char*, 25> kShared = {"temperature",
                                                  "prompt_cache_options",
                                                  "prompt_cache_retention",
                                                  "retain",
+                                                 "kv_policy",
                                                  "diagnostics",
                                                  "stream",
                                                  "user",
-                                                 "chat_template_kwargs"};
+                                                 "chat_template_kwargs",
+                                                 "truncation",
+                                                 "truncate_prompt_tokens"};
 
 // Messages begin with the field, whose path may go on behind its name.
 bool names_field(std::string_view text, std::string_view field) {
@@ -60,6 +63,16 @@ ApiError renamed(const ApiError& given, const OwnPaths& paths, std::span<const F
   return {error.status, rename(error.message), rename(error.param), error.code};
 }
 
+// What was left out is named as its client sent it.
+void rename_dropped(const OwnPaths& paths, CompletionRequest& request) {
+  std::optional<PromptTruncation>& truncated = request.prompts.front().truncated;
+  if (!truncated) return;
+  for (PromptTruncation::Run& run : truncated->dropped) {
+    run.from = paths.first_of(run.first);
+    run.to = paths.last_of(run.last);
+  }
+}
+
 }  // namespace
 
 void move_shared_fields(Json& from, Json& chat) {
@@ -72,10 +85,16 @@ void move_shared_fields(Json& from, Json& chat) {
 CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
                                   const ReadingTerms& terms) {
   try {
-    CompletionRequest request = read_chat_request(std::move(chat.body), model, terms);
+    ReadingTerms own = terms;
+    own.output_wanted = chat.tokens_max;
+    CompletionRequest request = read_chat_request(std::move(chat.body), model, own);
+    rename_dropped(chat.paths, request);
     if (chat.tokens_max == 0u) answer_nothing(request);
     if (chat.tokens_max.value_or(0) > 0 && !request.output.prompt_only) {
-      const std::uint64_t room = model.context_tokens() - request.prompts.front().tokens.size();
+      const std::uint64_t tokens = request.prompts.front().tokens.size();
+      const std::uint64_t context = terms.context_of(model, request.engine);
+      // The engine refuses a prompt that leaves no room.
+      const std::uint64_t room = tokens < context ? context - tokens : 1;
       request.engine.end.max_tokens =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(*chat.tokens_max, room));
     }
@@ -87,13 +106,11 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
 
 std::uint64_t count_translated(TranslatedChat chat, const ServedModel& model,
                                const ReadingTerms& terms) {
-  constexpr std::uint64_t kTokensMax = 1 << 18;
-  const std::uint64_t most = std::max(model.context_tokens(), kTokensMax);
+  const std::uint64_t most = counted_tokens_max(model);
   try {
-    const auto prompt = read_chat_prompt(chat.body, model, terms, most);
+    const auto prompt = read_chat_prompt(chat.body, model, terms, {.room = {most, most}});
     if (prompt) return prompt->tokens.ids.size();
-    throw ApiError(400, fmt::format("messages: has more than {} tokens", most), "messages",
-                   "too_many_tokens");
+    refuse_beyond(most, "messages", model);
   } catch (const ApiError& error) {
     throw renamed(error, chat.paths, chat.names);
   }

@@ -1,10 +1,12 @@
 // Refuses known fields that would change the output and are not supported: ignoring them would give
-// a wrong output.
+// a wrong output. Names those that nobody knows, which are ignored.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "server/api/completion_fields.h"
 #include "server/api_error.h"
 
@@ -12,7 +14,7 @@ namespace pagoda::server {
 namespace {
 
 // These are refused with any value except null, false and empty ones, which ask for nothing.
-constexpr std::array<std::string_view, 26> kUnsupported = {
+constexpr std::array<std::string_view, 25> kUnsupported = {
     "audio",
     "functions",
     "function_call",
@@ -25,7 +27,6 @@ constexpr std::array<std::string_view, 26> kUnsupported = {
     "logits_processors",
     "logit_processors",
     "prompt_embeds",
-    "truncate_prompt_tokens",
     "use_beam_search",
     "chat_template",
     "kv_transfer_params",
@@ -44,6 +45,87 @@ constexpr std::array<std::string_view, 26> kUnsupported = {
 // These are refused likewise, except for 1, which asks for nothing.
 constexpr std::array<std::string_view, 4> kUnsupportedFactors = {"repeat_penalty", "typical_p",
                                                                  "tfs_z", "length_penalty"};
+
+// Fields of a body that a completion reads.
+constexpr auto kRead = std::to_array<std::string_view>({
+    "add_generation_prompt",
+    "add_special_tokens",
+    "best_of",
+    "cache_control",
+    "cache_explain",
+    "cache_public_upto",
+    "cache_salt",
+    "chat_template_kwargs",
+    "continue_final_message",
+    "diagnostics",
+    "documents",
+    "echo",
+    "enable_thinking",
+    "frequency_penalty",
+    "grammar",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "ignore_eos",
+    "include_stop_str_in_output",
+    "json_schema",
+    "kv_policy",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "min_p",
+    "min_tokens",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "priority",
+    "prompt",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "prompt_logprobs",
+    "reasoning",
+    "reasoning_effort",
+    "repetition_penalty",
+    "response_format",
+    "retain",
+    "return_token_ids",
+    "seed",
+    "session",
+    "skip_special_tokens",
+    "stop",
+    "stop_token_ids",
+    "stream",
+    "stream_options",
+    "structured_outputs",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+    "truncate_prompt_tokens",
+    "truncation",
+    "user",
+});
+
+template <std::size_t kCount>
+bool has(const std::array<std::string_view, kCount>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kNameBytesMax = 40;
+  const auto is_plain = [](char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; };
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
 
 bool asks_for_nothing(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
@@ -75,12 +157,29 @@ void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
   }
   for (const std::string_view name : kUnsupportedFactors) {
     const Json* const value = fields.find(name);
-    if (value != nullptr && *value != 1) refuse(fields.path_of(name));
+    const std::string path = fields.path_of(name);
+    const bool has_ours = path == "repeat_penalty";
+    if (value != nullptr && *value != 1) {
+      refuse(path, has_ours ? "; its name here is repetition_penalty" : "");
+    }
   }
   refuse_modalities(fields);
   if (fields.integer("best_of", 1, INT32_MAX).value_or(choices) != choices) {
     refuse(fields.path_of("best_of"), ", except when it is n");
   }
+}
+
+std::vector<std::string> ignored_fields(const Json& body) {
+  constexpr std::size_t kNamesMax = 8;
+  std::vector<std::string> ignored;
+  for (const auto& [name, value] : body.items()) {
+    const bool is_known =
+        has(kRead, name) || has(kUnsupported, name) || has(kUnsupportedFactors, name);
+    if (is_known || value.is_null() || !is_plain_name(name)) continue;
+    if (ignored.size() == kNamesMax) break;
+    ignored.push_back(name);
+  }
+  return ignored;
 }
 
 }  // namespace pagoda::server

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "server/api/kv_policy_fields.h"
+
 namespace pagoda::server {
 
 void Usage::add_prompt(const Prompt& prompt, std::uint64_t cached) {
   prompt_tokens_ += prompt.tokens.size();
+  if (prompt.truncated) dropped_tokens_ += prompt.truncated->dropped_tokens.value_or(0);
   cached_tokens_ += cached;
   if (!prompt.normalised.empty() && cached > prompt.normalised_upto) {
     normalised_tokens_ += cached - prompt.normalised_upto;
@@ -28,6 +31,13 @@ void Usage::add_written(std::uint64_t tokens, std::span<const WrittenShare> kept
   kept_.insert(kept_.end(), kept.begin(), kept.end());
 }
 
+void Usage::add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens) {
+  policy_ = policy;
+  const std::uint64_t dropped = policy.tokens_dropped(tokens);
+  policy_dropped_tokens_ += dropped;
+  policy_kept_tokens_ += tokens - dropped;
+}
+
 std::uint64_t Usage::kept_tokens(double above, double upto) const {
   std::uint64_t tokens = 0;
   for (const WrittenShare& share : kept_) {
@@ -45,6 +55,7 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
   Json details = {{"cached_tokens", cached_tokens_},
                   {"cache_write_tokens", written_tokens_},
                   {"by_source", std::move(by_source)}};
+  if (dropped_tokens_ > 0) details["dropped_tokens"] = dropped_tokens_;
   if (!tiers.empty()) {
     // A block that was loaded and not used in the end is no cached token.
     const std::uint64_t loaded = std::min(loaded_.tokens_loaded(), cached_tokens_);
@@ -53,10 +64,14 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
     details["cached_tokens_by_tier"] = std::move(by_tier);
     details["load_seconds"] = {{"waited", loaded_.waited_s}, {"saved", loaded_.saved_s}};
   }
-  return {{"prompt_tokens", prompt_tokens_},
-          {"completion_tokens", completion_tokens_},
-          {"total_tokens", prompt_tokens_ + completion_tokens_},
-          {"prompt_tokens_details", std::move(details)}};
+  Json usage = {{"prompt_tokens", prompt_tokens_},
+                {"completion_tokens", completion_tokens_},
+                {"total_tokens", prompt_tokens_ + completion_tokens_},
+                {"prompt_tokens_details", std::move(details)}};
+  if (!policy_.is_full()) {
+    usage["kv_policy"] = kv_policy_json(policy_, policy_kept_tokens_, policy_dropped_tokens_);
+  }
+  return usage;
 }
 
 }  // namespace pagoda::server

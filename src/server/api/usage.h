@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/reply.h"
+#include "kv/kv_policy.h"
 #include "server/api/cache_fields.h"
 #include "server/api/completion_request.h"
 #include "server/json.h"
@@ -30,12 +31,16 @@ class Usage {
   // Adds the tokens of a prompt that were computed and left in the cache, and those of them that
   // stay by a lifetime.
   void add_written(std::uint64_t tokens, std::span<const WrittenShare> kept);
+  // Adds a sequence of so many tokens, prompt and output, that ran under a KV policy.
+  void add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens);
   void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }
   std::uint64_t completion_tokens() const { return completion_tokens_; }
   std::uint64_t written_tokens() const { return written_tokens_; }
+  // Tokens that were left out of prompts, as far as they were counted.
+  std::uint64_t dropped_tokens() const { return dropped_tokens_; }
   // Cached tokens behind text that was normalised: without that they would not have been found.
   std::uint64_t normalised_tokens() const { return normalised_tokens_; }
   // Written tokens that stay for more than `above` seconds and at most `upto`.
@@ -52,7 +57,11 @@ class Usage {
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t completion_tokens_ = 0;
   std::uint64_t written_tokens_ = 0;
+  std::uint64_t dropped_tokens_ = 0;
   std::uint64_t normalised_tokens_ = 0;
+  kv::KvPolicy policy_ = {};
+  std::uint64_t policy_kept_tokens_ = 0;
+  std::uint64_t policy_dropped_tokens_ = 0;
   std::vector<WrittenShare> kept_;
 };
 

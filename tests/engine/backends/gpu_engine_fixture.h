@@ -36,7 +36,7 @@ class GpuEngineFixture {
  public:
   GpuEngineFixture(const model::ModelParts& model, const FixtureOptions& options) {
     engine::BackendOptions backend;
-    backend.kv_element = options.element;
+    backend.kv_cache_dtype = options.element;
     backend.on_deduplicate = options.on_deduplicate;
     backend.context_tokens = 2048;
     backend.scheduler.sequences_max = 16;

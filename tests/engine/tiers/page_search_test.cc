@@ -45,7 +45,9 @@ std::uint64_t farthest_end(const Held& held, const std::vector<AttentionSpec>& g
         const std::uint64_t last = (block + 1) * block_tokens - 1;
         const std::uint64_t window = groups[group].window;
         if (window == 0) full.push_back(group);
-        if (window != 0 && last + window > end * block_tokens) windows.push_back(group);
+        const bool is_sink = block * block_tokens < groups[group].sinks;
+        if (window != 0 && (is_sink || last + window > end * block_tokens))
+          windows.push_back(group);
       }
       all = all && held.together(block, full) && held.together(block, windows);
     }
@@ -56,7 +58,12 @@ std::uint64_t farthest_end(const Held& held, const std::vector<AttentionSpec>& g
 
 TEST(PageSearch, FindsTheFarthestEndAndWhereItsPagesAre) {
   const std::vector<std::vector<AttentionSpec>> shapes = {
-      {{}}, {{}, {.window = 5}}, {{.window = 7}}, {{.window = 3}, {}, {.window = 9}}};
+      {{}},
+      {{}, {.window = 5}},
+      {{.window = 7}},
+      {{.window = 3}, {}, {.window = 9}},
+      {{.window = 6, .sinks = 3}},
+      {{.window = 9, .sinks = 5}, {.window = 3}}};
   std::uint64_t reached = 0;
   for (std::uint64_t trial = 0; trial < 20000; ++trial) {
     auto draw = [&, count = 0ull](std::uint64_t below) mutable {
@@ -104,6 +111,30 @@ TEST(PageSearch, FindsTheFarthestEndAndWhereItsPagesAre) {
     }
   }
   EXPECT_GT(reached, 20000u);
+}
+
+// The next turn of a conversation is longer than the gaps that a search takes from its end.
+TEST(PageSearch, FindsWhereAShorterPromptEndedWithoutAFullGroup) {
+  for (const AttentionSpec& spec :
+       {AttentionSpec{.window = 9}, AttentionSpec{.window = 6, .sinks = 5}}) {
+    const std::vector<AttentionSpec> groups = {spec, spec};
+    std::vector<kv::BlockHash> names;
+    for (std::uint64_t block = 0; block < 80; ++block) names.push_back(name_of(block));
+    for (const std::uint64_t stored : {1u, 20u, 40u}) {
+      PageSearch search({.space = {}, .groups = groups, .block_tokens = 4, .stores = 2}, names, 0);
+      while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
+        std::size_t found = 0;
+        for (const kv::PageKey& key : lookup->keys) {
+          const auto block = static_cast<std::uint64_t>(key.hash.digest[0]);
+          if (lookup->store != 1 || block >= stored) break;
+          ++found;
+        }
+        search.record_found(found);
+      }
+      EXPECT_EQ(search.end(), stored) << spec.window;
+      EXPECT_EQ(search.store_of(stored - 1, 1), 1);
+    }
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "kv/memory/codec.h"
 #include "kv/memory/page_buffer.h"
+#include "kv/memory/rotation_blocks.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::kv::memory {
@@ -17,15 +18,21 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr PageLayout kLayout = {.element = Element::kF16,
+constexpr PageLayout kLayout = {.elements = Element::kF16,
                                 .block_tokens = 5,
                                 .layers = 3,
                                 .kv_heads = 2,
                                 .key_dim = 7,
                                 .value_dim = 4};
 
-constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16, Element::kE4M3};
-constexpr ValueOrder kOrders[] = {ValueOrder::kRows, ValueOrder::kTokenPairs};
+constexpr Element kElements[] = {Element::kF32, Element::kF16, Element::kBF16, Element::kE4M3,
+                                 Element::kE5M2};
+constexpr Elements kIntegers[] = {Element::kInt8,
+                                  Element::kInt4,
+                                  {Element::kInt8, Element::kInt4},
+                                  {Element::kBF16, Element::kInt8},
+                                  {Element::kInt4, Element::kF32}};
+constexpr ValueOrder kOrders[] = {ValueOrder::kRows, ValueOrder::kTokenGroups};
 
 std::vector<std::uint32_t> one_to_128() {
   std::vector<std::uint32_t> sizes(128);
@@ -48,19 +55,29 @@ std::vector<PageLayout> all_layouts(const std::vector<std::uint32_t>& block_size
       }
     }
   }
+  for (const Elements elements : kIntegers) {
+    for (const ValueOrder order : kOrders) {
+      for (const std::uint32_t tokens : block_sizes) {
+        layouts.push_back({elements, tokens, 2, 3, 32, 64, order, KeyOrder::kRows, 0});
+        layouts.push_back({elements, tokens, 2, 1, 96, 32, order, KeyOrder::kColumns, 8});
+        if (elements.keys != elements.values) continue;
+        layouts.push_back({elements, tokens, 2, 1, 96, 64, order, KeyOrder::kColumns, 0, true});
+      }
+    }
+  }
   return layouts;
 }
 
-// Calls visit(row, dim) for all rows of every head, token and layer: a key, and a value where it is
-// not in the key; `page` is what rows point to.
+// Calls visit(row, element, dim) for all rows of every head, token and layer: a key, and a value
+// where it is not in the key; `page` is what rows point to.
 template <class Visit>
 void for_each_row(const PageLayout& layout, std::byte* page, std::uint32_t tokens, Visit visit) {
   for (std::uint32_t layer = 0; layer < layout.layers; ++layer) {
     for (std::uint32_t head = 0; head < layout.kv_heads; ++head) {
       for (std::uint32_t token = 0; token < tokens; ++token) {
-        visit(layout.key_row(page, layer, head, token), layout.key_dim);
+        visit(layout.key_row(page, layer, head, token), layout.elements.keys, layout.key_dim);
         if (layout.values_in_keys) continue;
-        visit(layout.value_row(page, layer, head, token), layout.value_dim);
+        visit(layout.value_row(page, layer, head, token), layout.elements.values, layout.value_dim);
       }
     }
   }
@@ -70,16 +87,18 @@ void for_each_row(const PageLayout& layout, std::byte* page, std::uint32_t token
 std::vector<int> owners(const PageLayout& layout, std::uint32_t tokens) {
   Bytes page(layout.page_bytes());
   std::vector<int> owners(page.size(), 0);
-  const std::size_t bytes = element_bytes(layout.element);
-  for_each_row(layout, page.data(), tokens, [&](Row row, std::uint32_t dim) {
-    for (std::size_t i = 0; i < dim; ++i) {
+  for_each_row(layout, page.data(), tokens, [&](Row row, Element element, std::uint32_t dim) {
+    const std::size_t bytes = unit_bytes(element);
+    for (std::size_t i = 0; i < unit_count(element, dim); ++i) {
       const std::ptrdiff_t first = row.data - page.data();
       for (std::size_t b = 0; b < bytes; ++b) {
         ++owners.at(static_cast<std::size_t>(first) + row.offset(i) * bytes + b);
       }
     }
-    for (std::size_t b = 0; b < scale_bytes(layout.element); ++b) {
-      ++owners.at(static_cast<std::size_t>(row.scale - page.data()) + b);
+    for (std::size_t group = 0; group < scale_groups(element, dim); ++group) {
+      for (std::size_t b = 0; b < scale_bytes(element); ++b) {
+        ++owners.at(static_cast<std::size_t>(row.scale - page.data()) + group * row.scale_step + b);
+      }
     }
   });
   return owners;
@@ -116,9 +135,10 @@ std::vector<float> rounded(Element element, std::vector<float> values) {
     if (element == Element::kF16) value = float_from_fp16(fp16_from_float(value));
     if (element == Element::kBF16) value = float_from_bf16(bf16_from_float(value));
   }
-  if (element == Element::kE4M3) {
-    std::vector<std::byte> row(values.size() + 2);
-    const Row at = {row.data() + 2, 1, 2, row.data()};
+  if (unit_bytes(element) == 1) {
+    std::vector<std::byte> row(values.size());
+    std::vector<std::byte> scales(2 * scale_groups(element, values.size()));
+    const Row at = {.data = row.data(), .scale = scales.data()};
     encode_row(element, values.data(), values.size(), at);
     decode_row(element, at, values.size(), values.data());
   }
@@ -129,29 +149,30 @@ TEST(PageLayout, RowsComeBackAsTheyWereRounded) {
   for (const PageLayout& layout : all_layouts()) {
     Bytes page(layout.page_bytes(), std::byte{0xFF});
     std::uint64_t rows_written = 0;
-    for_each_row(layout, page.data(), layout.block_tokens, [&](Row row, std::uint32_t dim) {
-      const std::vector<float> values = random_row(rows_written++, dim);
-      encode_row(layout.element, values.data(), dim, row);
-    });
+    for_each_row(layout, page.data(), layout.block_tokens,
+                 [&](Row row, Element element, std::uint32_t dim) {
+                   const std::vector<float> values = random_row(rows_written++, dim);
+                   encode_row(element, values.data(), dim, row);
+                 });
     std::uint64_t rows_read = 0;
-    for_each_row(layout, page.data(), layout.block_tokens, [&](Row row, std::uint32_t dim) {
-      std::vector<float> values(dim);
-      decode_row(layout.element, row, dim, values.data());
-      ASSERT_EQ(values, rounded(layout.element, random_row(rows_read++, dim)))
-          << format_name(layout);
-    });
+    for_each_row(
+        layout, page.data(), layout.block_tokens, [&](Row row, Element element, std::uint32_t dim) {
+          std::vector<float> values(dim);
+          decode_row(element, row, dim, values.data());
+          ASSERT_EQ(values, rounded(element, random_row(rows_read++, dim))) << format_name(layout);
+        });
   }
 }
 
 TEST(PageLayout, PairsOfTokensAreInterleavedElementByElement) {
   // 5 tokens of 3 values a head: (t0 t1) (t2 t3) t4; one K row of 1 value a token comes first.
-  constexpr PageLayout kPairs = {.element = Element::kBF16,
+  constexpr PageLayout kPairs = {.elements = Element::kBF16,
                                  .block_tokens = 5,
                                  .layers = 1,
                                  .kv_heads = 1,
                                  .key_dim = 1,
                                  .value_dim = 3,
-                                 .value_order = ValueOrder::kTokenPairs};
+                                 .value_order = ValueOrder::kTokenGroups};
   Bytes page(kPairs.page_bytes());
   for (std::uint32_t token = 0; token < 5; ++token) {
     const auto t = static_cast<float>(10 * token);
@@ -164,7 +185,7 @@ TEST(PageLayout, PairsOfTokensAreInterleavedElementByElement) {
 }
 
 TEST(PageLayout, ColumnsHoldPairsOfDimensionsOfAllTokens) {
-  constexpr PageLayout kColumns = {.element = Element::kBF16,
+  constexpr PageLayout kColumns = {.elements = Element::kBF16,
                                    .block_tokens = 3,
                                    .layers = 1,
                                    .kv_heads = 1,
@@ -184,7 +205,7 @@ TEST(PageLayout, ColumnsHoldPairsOfDimensionsOfAllTokens) {
 
 TEST(PageLayout, BytesPerTokenFollowTheFormula) {
   // SmolLM2-135M: 30 layers, 3 KV heads of 64, keys and values, 2 bytes.
-  constexpr PageLayout kSmol = {.element = Element::kF16,
+  constexpr PageLayout kSmol = {.elements = Element::kF16,
                                 .block_tokens = 16,
                                 .layers = 30,
                                 .kv_heads = 3,
@@ -193,7 +214,7 @@ TEST(PageLayout, BytesPerTokenFollowTheFormula) {
   EXPECT_EQ(kSmol.bytes_per_token(), 30u * 3 * (64 + 64) * 2);
   EXPECT_EQ(kSmol.page_bytes(), kSmol.bytes_per_token() * 16);
   // DeepSeek-V3: 61 layers, one latent row of 512 and 64 rotated dimensions: 70,272 bytes.
-  constexpr PageLayout kLatent = {.element = Element::kBF16,
+  constexpr PageLayout kLatent = {.elements = Element::kBF16,
                                   .block_tokens = 64,
                                   .layers = 61,
                                   .kv_heads = 1,
@@ -203,18 +224,35 @@ TEST(PageLayout, BytesPerTokenFollowTheFormula) {
   EXPECT_EQ(kLatent.bytes_per_token(), 70272u);
 }
 
+TEST(PageLayout, IntegersTakeTheseBytes) {
+  PageLayout layout = {.elements = Element::kBF16,
+                       .block_tokens = 16,
+                       .layers = 30,
+                       .kv_heads = 3,
+                       .key_dim = 64,
+                       .value_dim = 64};
+  const auto bytes_of_a_head = [&](Elements elements) {
+    layout.elements = elements;
+    return layout.bytes_per_token() / (30 * 3);
+  };
+  EXPECT_EQ(bytes_of_a_head(Element::kBF16), 256u);
+  EXPECT_EQ(bytes_of_a_head(Element::kInt8), 2u * (64 + 2));
+  EXPECT_EQ(bytes_of_a_head(Element::kInt4), 2u * (32 + 2 * 2));
+  EXPECT_EQ(bytes_of_a_head({Element::kInt8, Element::kInt4}), 66u + 36);
+}
+
 TEST(PageLayout, AValueInAKeyIsItsBeginning) {
   for (const PageLayout& layout : all_layouts({1, 4, 5})) {
     if (!layout.values_in_keys) continue;
     Bytes page(layout.page_bytes(), std::byte{0xFF});
     const std::uint32_t token = layout.block_tokens - 1;
     const std::vector<float> key = random_row(7, layout.key_dim);
-    encode_row(layout.element, key.data(), layout.key_dim,
+    encode_row(layout.elements.keys, key.data(), layout.key_dim,
                layout.key_row(page.data(), 1, 0, token));
-    std::vector<float> expected = rounded(layout.element, key);
+    std::vector<float> expected = rounded(layout.elements.keys, key);
     expected.resize(layout.value_dim);
     std::vector<float> value(layout.value_dim);
-    decode_row(layout.element, layout.value_row(page.data(), 1, 0, token), layout.value_dim,
+    decode_row(layout.elements.keys, layout.value_row(page.data(), 1, 0, token), layout.value_dim,
                value.data());
     EXPECT_EQ(value, expected) << format_name(layout);
   }
@@ -223,17 +261,65 @@ TEST(PageLayout, AValueInAKeyIsItsBeginning) {
 TEST(PageLayout, TheFormatHasANameThatSaysEverything) {
   EXPECT_EQ(format_name(kLayout), "f16.rows.t5.l3.h2.k7.v4");
   PageLayout other = kLayout;
-  other.element = Element::kBF16;
-  other.value_order = ValueOrder::kTokenPairs;
+  other.elements = Element::kBF16;
+  other.value_order = ValueOrder::kTokenGroups;
   other.unused_bytes = 40;
   EXPECT_EQ(format_name(other), "bf16.pairs.t5.l3.h2.k7.v4.u40");
-  other.element = Element::kF32;
+  other.elements = Element::kF32;
   EXPECT_EQ(format_name(other), "f32.pairs.t5.l3.h2.k7.v4.u40");
   other.key_order = KeyOrder::kColumns;
   other.key_dim = 8;
   EXPECT_EQ(format_name(other), "f32.pairs.columns.t5.l3.h2.k8.v4.u40");
   other.values_in_keys = true;
   EXPECT_EQ(format_name(other), "f32.pairs.columns.t5.l3.h2.k8.v4.latent.u40");
+}
+
+// How rows are rotated and how many of their dimensions share a scale is in the name: a page that
+// was written in another way is another format.
+TEST(PageLayout, TheNameSaysHowIntegersAreKept) {
+  PageLayout layout = kLayout;
+  layout.key_dim = 128;
+  layout.value_dim = 96;
+  layout.elements = Element::kInt8;
+  EXPECT_EQ(format_name(layout), "int8.r128-32.rows.t5.l3.h2.k128.v96");
+  layout.elements = Element::kInt4;
+  EXPECT_EQ(format_name(layout), "int4.g32.r128-32.rows.t5.l3.h2.k128.v96");
+  layout.elements = {Element::kInt8, Element::kInt4};
+  EXPECT_EQ(format_name(layout), "int8-int4.g32.r128-32.rows.t5.l3.h2.k128.v96");
+  layout.elements = {Element::kBF16, Element::kInt8};
+  EXPECT_EQ(format_name(layout), "bf16-int8.r0-32.rows.t5.l3.h2.k128.v96");
+}
+
+TEST(RotationBlocks, ArePowersOfTwoThatDivideARow) {
+  struct Case {
+    Elements elements;
+    std::uint32_t key_dim;
+    std::uint32_t value_dim;
+    bool latent;
+    std::uint32_t keys;
+    std::uint32_t values;
+  };
+  const Case kCases[] = {
+      {Element::kBF16, 64, 64, false, 0, 0},
+      {Element::kE4M3, 64, 64, false, 0, 0},
+      {Element::kInt8, 64, 64, false, 64, 32},
+      {Element::kInt4, 256, 256, false, 256, 32},
+      {Element::kInt8, 80, 24, false, 16, 8},
+      {Element::kInt8, 13, 5, false, 0, 0},
+      {{Element::kInt4, Element::kF16}, 96, 96, false, 32, 0},
+      // A latent and the value at its beginning are rotated at once.
+      {Element::kInt8, 576, 512, true, 64, 64},
+      {Element::kInt8, 40, 32, true, 8, 8},
+  };
+  for (const Case& c : kCases) {
+    PageLayout layout = kLayout;
+    layout.elements = c.elements;
+    layout.key_dim = c.key_dim;
+    layout.value_dim = c.value_dim;
+    layout.values_in_keys = c.latent;
+    EXPECT_EQ(rotation_blocks(layout).keys, c.keys) << format_name(layout);
+    EXPECT_EQ(rotation_blocks(layout).values, c.values) << format_name(layout);
+  }
 }
 
 TEST(PageLayout, DifferentFormatsHaveDifferentNames) {

@@ -108,7 +108,8 @@ class Normalised(unittest.TestCase):
         self.assertIn("--normalise-prompts", wrong.stderr)
 
 
-# A server of another make. With --cache-ram, as the benchmark gives it, it fails third turns.
+# A server of another make. With --cache-ram, as the benchmark gives it, it fails third turns; with
+# one slot it does not start.
 OTHER_SERVER = """#!/usr/bin/env python3
 import http.server, json, sys
 
@@ -142,6 +143,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         text = "".join("data: %s\\n\\n" % json.dumps(chunk) for chunk in chunks)
         self.reply(200, (text + "data: [DONE]\\n\\n").encode(), "text/event-stream")
 
+if "-np 1 " in " ".join(sys.argv):
+    sys.exit(1)
 port = int(sys.argv[sys.argv.index("--port") + 1])
 http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
@@ -159,10 +162,11 @@ class Bench(unittest.TestCase):
                 [served.BINARY, "bench", "agents", served.DEFAULT_MODEL, "--main-tokens", "160",
                  "--sub-tokens", "80", "--sub-agents", "2", "--turns", "6", "--result-tokens", "4",
                  "--note-tokens", "40", "--output-tokens", "3", "--pause", "0", "--kv-factor",
-                 "4.5", "--llama-server", other, "--json"],
+                 "4.5", "--llama-server", other, "--llama-flags", "--no-repack", "--json"],
                 capture_output=True, text=True, timeout=240)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
+        self.assertEqual([row["run"] for row in report["rows"]], [1, 2] * 6)
         rows = {row["server"]: row for row in report["rows"]}
         flags = {server["server"]: server["flags"] for server in report["servers"]}
         with_sessions, without = rows["pagoda, sessions"], rows["pagoda, no sessions"]
@@ -176,16 +180,22 @@ class Bench(unittest.TestCase):
         self.assertEqual(rows["pagoda, its defaults"]["prompt_tokens_computed_again"], 0)
         for server in report["servers"]:
             name = server["server"]
-            if name != "llama-server, the same KV bytes":
+            if not name.startswith("llama-server, the same KV bytes"):
                 self.assertEqual(rows[name]["turns_failed"], 0, server["first_failure"])
                 self.assertEqual(len(server["turns"]), 3 * 6)
                 self.assertGreater(rows[name]["ttft_p95_ms"], 0)
         # Third turns failed, so that the fourth to sixth were never asked.
         failed = rows["llama-server, the same KV bytes"]
         self.assertIn("--cache-ram 0", flags["llama-server, the same KV bytes"])
+        self.assertIn("--no-repack", flags["llama-server, the same KV bytes"])
+        self.assertEqual(failed["failure"], "the cache is full")
         self.assertEqual(failed["turns_failed"], 3 * 4)
         self.assertIsNone(failed["ttft_p95_ms"], "what failed is not left out")
         self.assertIsNone(failed["prompt_tokens_computed"], "it does not say what it had cached")
+        # One that does not start is a row, too, and those behind it are measured.
+        dead = rows["llama-server, the same KV bytes, one slot"]
+        self.assertIn("ended at once", dead["failure"])
+        self.assertEqual(dead["turns_failed"], 3 * 6)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -180,6 +181,7 @@ class Life(unittest.TestCase):
             second = served.Served(wait=False, port=server.port)
             self.assertEqual(second.wait(), 1)
             self.assertIn(f"cannot listen on 127.0.0.1:{server.port}", second.stderr())
+            self.assertIn("--port takes another one", second.stderr())
             second.stop()
 
     def test_a_missing_model_is_an_error(self):
@@ -212,6 +214,35 @@ class Life(unittest.TestCase):
                  "max_tokens": 8},
             )[1]
             self.assertEqual(done.stdout.strip(), reply["choices"][0]["message"]["content"].strip())
+
+    def test_pagoda_chat_asks_for_the_model_it_was_told(self):
+        with served.ChatServed() as server:
+            chat = [served.BINARY, "chat", "--url", f"localhost:{server.port}", "-p", "Hi", "-n", "1"]
+            named = subprocess.run([*chat, "--model", "no-such-model"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(named.returncode, 1)
+            self.assertIn("no-such-model", named.stderr)
+            # A variable says where models lie on this machine, not which one a server has.
+            environment = {**os.environ, "PAGODA_MODEL": "/nowhere/model.gguf"}
+            done = subprocess.run(chat, capture_output=True, text=True, timeout=60, env=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_an_address_of_all_is_tried_by_one_that_can_be_reached(self):
+        server = served.Served(served.STORIES, "--host", "0.0.0.0", wait=False)
+        greeting = ""
+        while "try: curl" not in greeting:
+            line = server.process.stdout.readline().decode()
+            self.assertTrue(line, server.stderr())
+            greeting += line
+        server.process.kill()
+        server.stop()
+        port = re.search(r"on http://0\.0\.0\.0:(\d+), which is every address of this machine\n", greeting).group(1)
+        self.assertIn(f"try: curl http://127.0.0.1:{port}/v1/", greeting)
+
+    def test_the_greeting_names_the_kernel_set(self):
+        listed = subprocess.check_output([served.BINARY, "inspect", "--kernels"], text=True)
+        chosen = re.search(r"^(\S+) .* chosen$", listed, re.M).group(1)
+        with served.Served() as server:
+            self.assertRegex(server.greeting, rf"threads?, kernels {chosen}\n")
 
     def test_pagoda_inspect_shows_what_is_retained(self):
         with served.Served(served.STORIES, "--retain-budget", "0.5") as server:
@@ -246,6 +277,8 @@ class Life(unittest.TestCase):
                 told = subprocess.check_output(
                     [*explain, "--file", file.name, "--json"], timeout=30)
             self.assertEqual(json.loads(told)["reason"], "none")
+            asked = subprocess.run([*explain, "-p", "Hi"], capture_output=True, text=True)
+            self.assertIn("gave 400: messages", asked.stderr)  # this model has no chat template
             wrong = subprocess.run(explain, input='{"prompt": 7}', capture_output=True, text=True)
             self.assertEqual(wrong.returncode, 1)
             self.assertIn("gave 400: prompt", wrong.stderr)

@@ -47,6 +47,11 @@ class Limits(unittest.TestCase):
         self.assertEqual(status, 200)
         self.assertEqual(reply["choices"][0]["text"], self.expected)
 
+    def test_the_limit_of_outputs_is_a_quarter_of_the_context_and_printed(self):
+        info = self.server.get("/server_info")[1]
+        self.assertEqual(info["max_output_tokens"], info["max_model_len"] // 4)
+        self.assertIn(f"at most {info['max_output_tokens']} tokens (--max-output-tokens)", self.server.greeting)
+
     def test_half_a_header_is_told_and_closed(self):
         answer = self.server.raw(b"POST /v1/comp", half_close=True)
         self.assertIn(" 400 ", head(answer))

@@ -134,6 +134,7 @@ class Leaving(unittest.TestCase):
         with served.ChatServed("--log-format", "json") as server:
             client = openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0)
             stream = client.responses.create(model="stories260K", input="Once", stream=True,
+                                             max_output_tokens=450,
                                              extra_body={"ignore_eos": True})
             next(iter(stream))
             stream.close()

@@ -107,6 +107,15 @@ class Disk(Tiers):
             self.assertEqual(third, first)
             self.assertEqual(details["cached_tokens_by_tier"]["disk"], 0)
 
+    def test_the_last_line_counts_what_tiers_gave(self):
+        with self.disk() as server:
+            ask(server)
+        with self.disk() as server:
+            ask(server)
+            server.process.terminate()
+            last = server.process.stdout.read().decode()
+        self.assertRegex(last, rf"^of {len(PROMPT)} prompt tokens the cache had {WHOLE} \(9\d\.\d %\), {WHOLE} of them from tiers")
+
     def test_a_quantised_model_reads_its_own_pages_alone(self):
         quantised = ["--quantization", "q8_0"]
         with self.disk("--kv-write", "through") as server:

@@ -20,7 +20,7 @@ using kv::memory::Element;
 template <Element kElement, int kDim>
 struct CacheRows {
   static constexpr bool kCodes = kElement == Element::kE4M3;
-  static constexpr int kRowBytes = kDim * static_cast<int>(kv::memory::element_bytes(kElement));
+  static constexpr int kRowBytes = kDim * static_cast<int>(kv::memory::unit_bytes(kElement));
   static constexpr int kScaleBytes = static_cast<int>(kv::memory::scale_bytes(kElement));
   // Keys of a stage: some 8 KB, and a part of a tile.
   static constexpr int kKeys = 8192 / kRowBytes < 64 ? 8192 / kRowBytes : 64;

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Co
                                   : layout.value_offset(layer, head - layout.kv_heads, 0);
   const std::size_t row_bytes = is_key ? layout.key_row_bytes() : layout.value_row_bytes();
   copy_vectors(to + rows, from + rows, copy.tokens * row_bytes);
-  if (scale_bytes(layout.element) == 0) return;
+  if (scale_bytes(layout.elements.keys) == 0) return;
   const std::size_t scales = layout.key_scale_offset(layer, head, 0);
   for (std::uint32_t i = threadIdx.x; i < copy.tokens; i += kThreads) {
     reinterpret_cast<std::uint16_t*>(to + scales)[i] =

@@ -49,7 +49,7 @@ cudaError_t prepare_of_element() {
 }  // namespace
 
 void launch_general_attention(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.element) {
+  switch (job.pages.layout.elements.keys) {
     case Element::kBF16:
       return launch_of_element<Element::kBF16>(job, stream);
     case Element::kE4M3:

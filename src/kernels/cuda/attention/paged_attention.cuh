@@ -385,7 +385,7 @@ void launch_of_element(const PagedAttention& job, StreamHandle stream) {
 
 template <int kDim>
 void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.element) {
+  switch (job.pages.layout.elements.keys) {
     case Element::kBF16:
       return launch_of_element<Element::kBF16, kDim>(job, stream);
     case Element::kE4M3:

@@ -285,7 +285,7 @@ void launch_wide_of_element(const PagedAttention& job, StreamHandle stream) {
 
 template <int kDim>
 void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream) {
-  if (job.pages.layout.element == kv::memory::Element::kBF16) {
+  if (job.pages.layout.elements.keys == kv::memory::Element::kBF16) {
     return launch_wide_of_element<kDim, WgmmaType::kBf16>(job, stream);
   }
   launch_wide_of_element<kDim, WgmmaType::kFp16>(job, stream);

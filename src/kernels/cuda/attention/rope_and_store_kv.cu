@@ -34,14 +34,14 @@ __device__ void store_head(const RopeAndStoreKv& job, const BatchToken& batch_to
     keys.values[i] = rotation.of(key_head, d);
     values.values[i] = value_head[d];
   }
-  const bool keys_finite = keys.finite(layout.element);
-  if (!values.finite(layout.element) || !keys_finite) {
+  const bool keys_finite = keys.finite(layout.elements.keys);
+  if (!values.finite(layout.elements.keys) || !keys_finite) {
     keys.fill_nan();
     values.fill(0);
     note_nonfinite(job.nonfinite, batch_token);
   }
-  keys.store(layout.element, dim);
-  values.store(layout.element, dim);
+  keys.store(layout.elements.keys, dim);
+  values.store(layout.elements.keys, dim);
 }
 
 // A warp takes one head of a query, or one of a key and value.
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kWarps * 32) rope_and_store_kv(RopeAndStoreKv 
     return store_head<kLaneValues>(job, batch_token, head - job.heads, rotation, from, values);
   }
   // Queries of an 8-bit cache are fp16, which holds all that its bounds let through.
-  const Element element = layout.element == Element::kBF16 ? Element::kBF16 : Element::kF16;
+  const Element element = layout.elements.keys == Element::kBF16 ? Element::kBF16 : Element::kF16;
   LaneRow<kLaneValues> query = {.data = reinterpret_cast<std::byte*>(
                                     job.query + (std::size_t{row} * job.heads + head) * dim)};
   const float factor = job.query_factors != nullptr ? job.query_factors[known] : 1.0f;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kWarps * 32) rope_and_store_kv(RopeAndStoreKv 
     const std::uint32_t d = threadIdx.x % 32 + 32 * i;
     if (d < dim) query.values[i] = rotation.of(from, d) * factor;
   }
-  if (batch_token.position != kNoPosition && !query.finite(layout.element)) {
+  if (batch_token.position != kNoPosition && !query.finite(layout.elements.keys)) {
     query.fill_nan();
     note_nonfinite(job.nonfinite, batch_token);
   }

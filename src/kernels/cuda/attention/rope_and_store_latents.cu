@@ -34,7 +34,7 @@ __device__ void store_row(const RopeAndStoreLatents& job, const BatchToken& batc
                    .scale = data + layout.key_scale_offset(job.to.pages.layer, 0, token)};
   const std::uint32_t rank = layout.value_dim;
   fill_row(row, key, key + rank, rotation, rank, layout.key_dim, 1.0f);
-  if (!row.finite(layout.element)) {
+  if (!row.finite(layout.elements.keys)) {
     note_nonfinite(job.to.nonfinite, batch_token);
     row.fill_nan();
 #pragma unroll
@@ -42,7 +42,7 @@ __device__ void store_row(const RopeAndStoreLatents& job, const BatchToken& batc
       if (threadIdx.x % 32 + 32 * i < rank) row.values[i] = 0;
     }
   }
-  row.store(layout.element, layout.key_dim);
+  row.store(layout.elements.keys, layout.key_dim);
 }
 
 // A warp takes one head of a query, or the row to keep.
@@ -71,11 +71,12 @@ __global__ void __launch_bounds__(kWarps * 32)
   fill_row(query, job.absorbed + index * rank,
            job.raw_queries + (index + 1) * job.query_dim - (layout.key_dim - rank), rotation, rank,
            layout.key_dim, factor);
-  if (there && !query.finite(layout.element)) {
+  if (there && !query.finite(layout.elements.keys)) {
     query.fill_nan();
     note_nonfinite(job.to.nonfinite, batch_token);
   }
-  query.store(layout.element == Element::kBF16 ? Element::kBF16 : Element::kF16, layout.key_dim);
+  query.store(layout.elements.keys == Element::kBF16 ? Element::kBF16 : Element::kF16,
+              layout.key_dim);
 }
 
 constexpr std::uint32_t kPackThreads = 128;

@@ -23,13 +23,15 @@ Json usage_json(const ReplyFacts& facts) {
   const std::uint64_t for_5m = usage.kept_tokens(0, kFiveMinutesSeconds);
   const std::uint64_t for_1h = usage.kept_tokens(kFiveMinutesSeconds, kLifetimeSecondsMax);
   const std::uint64_t written = for_5m + for_1h;
-  return {{"input_tokens", usage.prompt_tokens() - usage.cached_tokens() - written},
-          {"cache_creation_input_tokens", written},
-          {"cache_read_input_tokens", usage.cached_tokens()},
-          {"cache_creation",
-           {{"ephemeral_5m_input_tokens", for_5m}, {"ephemeral_1h_input_tokens", for_1h}}},
-          {"output_tokens", usage.completion_tokens()},
-          {"output_tokens_details", {{"thinking_tokens", facts.reasoning_tokens}}}};
+  Json counts = {{"input_tokens", usage.prompt_tokens() - usage.cached_tokens() - written},
+                 {"cache_creation_input_tokens", written},
+                 {"cache_read_input_tokens", usage.cached_tokens()},
+                 {"cache_creation",
+                  {{"ephemeral_5m_input_tokens", for_5m}, {"ephemeral_1h_input_tokens", for_1h}}},
+                 {"output_tokens", usage.completion_tokens()},
+                 {"output_tokens_details", {{"thinking_tokens", facts.reasoning_tokens}}}};
+  if (usage.dropped_tokens() > 0) counts["dropped_input_tokens"] = usage.dropped_tokens();
+  return counts;
 }
 
 Json message_json(const ReplyFacts& facts) {

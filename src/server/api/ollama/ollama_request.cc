@@ -38,9 +38,10 @@ void take_options(Json& body, TranslatedChat& chat) {
   const Json* const options = Fields(body).object("options");
   if (options == nullptr) return;
   const Fields fields(*options, "options");
-  // Negative numbers stand for no limit.
   const auto tokens = fields.integer("num_predict", -2, INT32_MAX);
-  if (tokens && *tokens > 0) chat.tokens_max = static_cast<std::uint32_t>(*tokens);
+  // Negative numbers ask for what fits.
+  const std::int64_t asked = tokens && *tokens < 0 ? INT32_MAX : tokens.value_or(0);
+  if (asked > 0) chat.tokens_max = static_cast<std::uint32_t>(asked);
   Json& given = body["options"];
   for (const char* const name : kOptions) {
     if (fields.find(name) != nullptr) chat.body[name] = std::move(given[name]);
@@ -186,6 +187,8 @@ TranslatedChat translate(Json& body) {
   TranslatedChat chat;
   chat.names = kOllamaNames;
   chat.body["stream"] = fields.boolean("stream").value_or(true);
+  // Ollama leaves the oldest messages out unless it is told otherwise.
+  chat.body["truncation"] = fields.boolean("truncate").value_or(true) ? "auto" : "disabled";
   take_options(body, chat);
   take_format(body, chat.body);
   read_think(fields, chat.body);

@@ -16,20 +16,6 @@ constexpr std::string_view kIdPrefix = "resp_";
 
 constexpr double kHalfHourSeconds = 30 * 60;
 
-Json usage_json(const ReplyFacts& facts) {
-  const Usage& usage = facts.usage;
-  return {{"input_tokens", usage.prompt_tokens()},
-          {"input_tokens_details",
-           {{"cached_tokens", usage.cached_tokens()},
-            {"cache_write_tokens", usage.written_tokens()},
-            {"cache_write_tokens_details",
-             {{"ttl_30m_tokens", usage.kept_tokens(0, kHalfHourSeconds)},
-              {"ttl_12h_tokens", usage.kept_tokens(kHalfHourSeconds, kLifetimeSecondsMax)}}}}},
-          {"output_tokens", usage.completion_tokens()},
-          {"output_tokens_details", {{"reasoning_tokens", facts.reasoning_tokens}}},
-          {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
-}
-
 Json text_part(std::string_view text) {
   return {{"type", "output_text"},
           {"text", text},
@@ -248,6 +234,25 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
 };
 
 }  // namespace
+
+Json usage_json(const ReplyFacts& facts) {
+  const Usage& usage = facts.usage;
+  Json counts = {
+      {"input_tokens", usage.prompt_tokens()},
+      {"input_tokens_details",
+       {{"cached_tokens", usage.cached_tokens()},
+        {"cache_write_tokens", usage.written_tokens()},
+        {"cache_write_tokens_details",
+         {{"ttl_30m_tokens", usage.kept_tokens(0, kHalfHourSeconds)},
+          {"ttl_12h_tokens", usage.kept_tokens(kHalfHourSeconds, kLifetimeSecondsMax)}}}}},
+      {"output_tokens", usage.completion_tokens()},
+      {"output_tokens_details", {{"reasoning_tokens", facts.reasoning_tokens}}},
+      {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
+  if (usage.dropped_tokens() > 0) {
+    counts["input_tokens_details"]["dropped_tokens"] = usage.dropped_tokens();
+  }
+  return counts;
+}
 
 std::shared_ptr<ReplyWriter> make_responses_writer(ResponseEcho echo) {
   return std::make_shared<ResponsesWriter>(std::move(echo));

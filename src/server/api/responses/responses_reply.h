@@ -8,6 +8,9 @@
 
 namespace pagoda::server::responses {
 
+// The member "usage" of a response.
+Json usage_json(const ReplyFacts& facts);
+
 std::shared_ptr<ReplyWriter> make_responses_writer(ResponseEcho echo);
 
 }  // namespace pagoda::server::responses

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "chat/compaction.h"
 #include "server/api/cache_marks.h"
 #include "server/api/chat_history.h"
 #include "server/api/function_tools.h"
@@ -149,6 +150,25 @@ void add_reasoning(const Json& item, const std::string& path, ChatHistory& histo
   history.add_reasoning(content.empty() ? summary : content);
 }
 
+// A summary stands in a chat as the answer to the question for it.
+void add_compaction(const Json& item, const std::string& path, ChatHistory& history) {
+  const Fields fields(item, path);
+  const std::string_view content = fields.required_text("encrypted_content");
+  if (!content.starts_with(kSummaryMark)) {
+    const std::string content_path = fields.path_of("encrypted_content");
+    throw ApiError(
+        400,
+        fmt::format("{}: was not made by this server's /v1/responses/compact, and cannot "
+                    "be read",
+                    content_path),
+        content_path, "unsupported_parameter");
+  }
+  history.open("user", false, path);
+  history.add_text(chat::kSummaryRequest);
+  history.open("assistant", false, path);
+  history.add_text(content.substr(kSummaryMark.size()));
+}
+
 void add_item(Json& item, const std::string& path, TranslationMemory& memory,
               ChatHistory& history) {
   const Fields fields(item, path);
@@ -161,9 +181,12 @@ void add_item(Json& item, const std::string& path, TranslationMemory& memory,
     add_output(item, path, memory, history);
   } else if (type == "reasoning") {
     add_reasoning(item, path, history);
+  } else if (type == "compaction") {
+    add_compaction(item, path, history);
   } else {
-    refuse_item_type(
-        fields, "\"message\", \"function_call\", \"function_call_output\" and \"reasoning\" are");
+    refuse_item_type(fields,
+                     "\"message\", \"function_call\", \"function_call_output\", \"reasoning\" and "
+                     "\"compaction\" are");
   }
 }
 

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "server/api/translated_chat.h"
 #include "server/json.h"
 
 namespace pagoda::server::responses {
+
+// Begins the content of compaction items that were made here, which clients send back as they are:
+// a summary follows. Contents of other servers are encrypted.
+inline constexpr std::string_view kSummaryMark = "pagoda-summary:";
 
 // What a response repeats of its request.
 struct ResponseEcho {

@@ -35,7 +35,7 @@ TEST(CopyRowsTest, CopiesTheFirstRowsWithTheirScalesAndNoOtherByte) {
   REQUIRE_GPU();
   for (const Element element : {Element::kF16, Element::kBF16, Element::kE4M3}) {
     for (const std::uint32_t block : {16u, 128u}) {
-      PageLayout layout = {.element = element,
+      PageLayout layout = {.elements = element,
                            .block_tokens = block,
                            .layers = 3,
                            .kv_heads = 2,
@@ -58,7 +58,7 @@ TEST(CopyRowsTest, CopiesTheFirstRowsWithTheirScalesAndNoOtherByte) {
 TEST(ClearUnusedTest, ZerosWhatPagesLeaveUnusedWhereABlockBegins) {
   REQUIRE_GPU();
   DeviceFixture gpu;
-  const PageLayout layout = {.element = Element::kBF16,
+  const PageLayout layout = {.elements = Element::kBF16,
                              .block_tokens = 16,
                              .layers = 2,
                              .kv_heads = 1,

@@ -50,7 +50,7 @@ class LatentStep {
   LatentStep(DeviceFixture& gpu, const LatentCase& tested)
       : gpu_(gpu),
         case_(tested),
-        layout_{.element = tested.element,
+        layout_{.elements = tested.element,
                 .block_tokens = tested.block_tokens,
                 .layers = 2,
                 .kv_heads = 1,
@@ -298,7 +298,7 @@ TEST_P(GpuLatents, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
     for (std::uint32_t p = 0; p < sequence.first_position + sequence.rows; ++p) {
       std::vector<float> row = step.row_of(s, p);
       std::vector<std::byte> bytes(row.size() * 2 + 2);
-      const kv::memory::Row at = {bytes.data() + 2, 1, 2, bytes.data()};
+      const kv::memory::Row at = {.data = bytes.data() + 2, .scale = bytes.data()};
       kv::memory::encode_row(c.element, row.data(), row.size(), at);
       kv::memory::decode_row(c.element, at, row.size(), row.data());
       keys.insert(keys.end(), row.begin(), row.end());

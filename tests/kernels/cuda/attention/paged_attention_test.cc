@@ -74,7 +74,7 @@ class Step {
   Step(DeviceFixture& gpu, const Case& c)
       : gpu_(gpu),
         case_(c),
-        layout_{.element = c.element,
+        layout_{.elements = c.element,
                 .block_tokens = c.block_tokens,
                 .layers = 2,
                 .kv_heads = c.kv_heads,
@@ -225,7 +225,7 @@ class Step {
   std::vector<float> rounded(std::uint32_t s, std::uint32_t p, std::uint32_t head, int part) {
     std::vector<float> row = unrounded(s, p, head, part);
     std::vector<std::byte> bytes(row.size() * 2 + 2);
-    const kv::memory::Row at = {bytes.data() + 2, 1, 2, bytes.data()};
+    const kv::memory::Row at = {.data = bytes.data() + 2, .scale = bytes.data()};
     kv::memory::encode_row(case_.element, row.data(), row.size(), at);
     kv::memory::decode_row(case_.element, at, row.size(), row.data());
     return row;

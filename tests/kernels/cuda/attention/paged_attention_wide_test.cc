@@ -54,7 +54,7 @@ class WideAttentionFixture {
   WideAttentionFixture(const Case& tested, std::vector<BatchSequence> sequences,
                        bool nan_keys = false)
       : case_(tested), sequences_(std::move(sequences)), nan_keys_(nan_keys) {
-    layout_ = {.element = case_.element,
+    layout_ = {.elements = case_.element,
                .block_tokens = case_.block_tokens,
                .layers = 2,
                .kv_heads = case_.kv_heads,

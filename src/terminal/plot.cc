@@ -1,4 +1,4 @@
-#include "replay/plot.h"
+#include "terminal/plot.h"
 
 #include <fmt/format.h>
 
@@ -8,32 +8,32 @@
 #include <iterator>
 #include <string_view>
 
-namespace pagoda::replay {
+namespace pagoda::terminal {
 namespace {
 
 // A panel, in pixels:
 //
-//   +--------------------------------------+ kWidth x kHeight
+//   +--------------------------------------+ kPanelWidth x kPanelHeight
 //   |  title                               |
-//   |  rate ^                    o lru     | the legend starts kLegendGap right of the field
+//   |     y ^                    o lru     | the legend starts kLegendGap right of the field
 //   |       | field              o belady  |
-//   |       +----------> capacity          |
+//   |       +----------> x                 |
 //   +--------------------------------------+
-constexpr double kWidth = 720;
-constexpr double kHeight = 420;
+constexpr double kPanelWidth = 720;
+constexpr double kPanelHeight = 420;
 constexpr double kLeft = 70;
 constexpr double kTop = 44;
 constexpr double kFieldWidth = 510;
 constexpr double kFieldHeight = 310;
 constexpr double kLegendGap = 16;
 constexpr double kLegendLine = 20;
-constexpr double kRateTitleX = 18;
+constexpr double kYTitleX = 18;
 constexpr double kTickTextGap = 34;  // labels nearer than this are left out
 
 constexpr const char* kStart = "text-anchor='start'";
 constexpr const char* kMiddle = "text-anchor='middle'";
 constexpr const char* kEnd = "text-anchor='end'";
-constexpr const char* kInfiniteStyle = "stroke='#555' stroke-width='1.5' stroke-dasharray='6 4'";
+constexpr const char* kLevelStyle = "stroke='#555' stroke-width='1.5' stroke-dasharray='6 4'";
 
 // Told apart by colour-blind readers too (Okabe and Ito 2008).
 constexpr std::array<std::string_view, 7> kColours = {"#0072B2", "#E69F00", "#009E73", "#D55E00",
@@ -58,42 +58,55 @@ std::string escaped(std::string_view text) {
 // Where values of a panel are in its picture.
 class Field {
  public:
-  Field(const PlotPanel& panel, double top) : top_(top + kTop) {
-    double highest = panel.infinite_rate;
+  Field(const PlotPanel& panel, double top) : top_(top + kTop), y_low_(panel.y_low) {
+    double highest = panel.level ? panel.level->y : y_low_;
     bool first = true;
     for (const PlotTick& tick : panel.ticks) {
-      const double at = place(tick.blocks);
+      const double at = std::log2(tick.x);
       low_ = first ? at : std::min(low_, at);
       high_ = first ? at : std::max(high_, at);
       first = false;
     }
     for (const PlotLine& line : panel.lines) {
-      for (const PlotPoint& point : line.points) highest = std::max(highest, point.rate);
+      for (const PlotPoint& point : line.points) highest = std::max(highest, point.y);
     }
-    rate_step_ = highest > 0.3 ? 0.1 : 0.05;
-    rate_steps_ = std::max(1, static_cast<int>(std::ceil(highest / rate_step_ - 1e-9)));
+    step_ = round_step((highest - y_low_) / kStepsWanted);
+    steps_ = std::max(1, static_cast<int>(std::ceil((highest - y_low_) / step_ - 1e-9)));
   }
 
-  double x(std::uint64_t blocks) const {
+  double x(double value) const {
     if (high_ <= low_) return kLeft + kFieldWidth / 2;
-    return kLeft + kFieldWidth * (place(blocks) - low_) / (high_ - low_);
+    return kLeft + kFieldWidth * (std::log2(value) - low_) / (high_ - low_);
   }
-  double y(double rate) const {
-    return bottom() - kFieldHeight * rate / (rate_step_ * rate_steps_);
+  double y(double value) const {
+    return bottom() - kFieldHeight * (value - y_low_) / (step_ * steps_);
   }
   double top() const { return top_; }
   double bottom() const { return top_ + kFieldHeight; }
-  int rate_steps() const { return rate_steps_; }
-  double rate_at(int step) const { return rate_step_ * step; }
+  int steps() const { return steps_; }
+  double value_at(int step) const { return y_low_ + step_ * step; }
+  // Of the numbers beside the axis.
+  int decimals() const { return std::max(2, static_cast<int>(std::ceil(-std::log10(step_)))); }
 
  private:
-  static double place(std::uint64_t blocks) { return std::log2(static_cast<double>(blocks)); }
+  static constexpr double kStepsWanted = 8;
+
+  // The least of 1, 2 and 5 times a power of ten that is not below `least`.
+  static double round_step(double least) {
+    if (!(least > 0)) return 1;
+    const double power = std::pow(10, std::floor(std::log10(least)));
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor * power >= least * (1 - 1e-9)) return factor * power;
+    }
+    return 10 * power;
+  }
 
   double top_;
+  double y_low_;
   double low_ = 0;
   double high_ = 0;
-  double rate_step_;
-  int rate_steps_;
+  double step_;
+  int steps_;
 };
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
@@ -112,28 +125,28 @@ std::string text_at(double x, double y, std::string_view style, std::string_view
 
 std::string axes(const PlotPanel& panel, const Field& field) {
   std::string svg;
-  for (int step = 0; step <= field.rate_steps(); ++step) {
-    const double y = field.y(field.rate_at(step));
+  for (int step = 0; step <= field.steps(); ++step) {
+    const double y = field.y(field.value_at(step));
     svg += level(y, step == 0 ? "stroke='#333'" : "stroke='#ddd'");
-    svg += text_at(kLeft - 8, y + 4, kEnd, fmt::format("{:.2f}", field.rate_at(step)));
+    svg += text_at(kLeft - 8, y + 4, kEnd,
+                   fmt::format("{:.{}f}", field.value_at(step), field.decimals()));
   }
   std::vector<PlotTick> ticks = panel.ticks;
   std::sort(ticks.begin(), ticks.end(),
-            [](const PlotTick& a, const PlotTick& b) { return a.blocks < b.blocks; });
+            [](const PlotTick& a, const PlotTick& b) { return a.x < b.x; });
   double last = -kTickTextGap;
   for (const PlotTick& tick : ticks) {
-    const double x = field.x(tick.blocks);
+    const double x = field.x(tick.x);
     svg += line(x, field.bottom(), x, field.bottom() + 5, "stroke='#333'");
     if (x - last < kTickTextGap) continue;
     svg += text_at(x, field.bottom() + 19, kMiddle, tick.text);
     last = x;
   }
-  svg += text_at(kLeft + kFieldWidth / 2, field.bottom() + 42, kMiddle,
-                 "cache capacity (logarithmic)");
+  svg += text_at(kLeft + kFieldWidth / 2, field.bottom() + 42, kMiddle, panel.x_title);
   const double middle = (field.top() + field.bottom()) / 2;
   const std::string upright =
-      fmt::format("{} transform='rotate(-90 {:.1f} {:.1f})'", kMiddle, kRateTitleX, middle);
-  return svg + text_at(kRateTitleX, middle, upright, "block hit rate");
+      fmt::format("{} transform='rotate(-90 {:.1f} {:.1f})'", kMiddle, kYTitleX, middle);
+  return svg + text_at(kYTitleX, middle, upright, panel.y_title);
 }
 
 struct LineLook {
@@ -150,12 +163,12 @@ LineLook look_of(std::size_t line) {
 std::string curve(const PlotLine& curve, const Field& field, const LineLook& look) {
   std::vector<PlotPoint> points = curve.points;
   std::sort(points.begin(), points.end(),
-            [](const PlotPoint& a, const PlotPoint& b) { return a.blocks < b.blocks; });
+            [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
   std::string path;
   std::string marks;
   for (const PlotPoint& point : points) {
-    const double x = field.x(point.blocks);
-    const double y = field.y(point.rate);
+    const double x = field.x(point.x);
+    const double y = field.y(point.y);
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x, y);
     marks += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x, y, look.colour);
   }
@@ -171,7 +184,7 @@ std::string draw(const PlotPanel& panel, double top) {
   const Field field(panel, top);
   std::string svg = text_at(kLeft, top + 26, kStart, panel.title);
   svg += axes(panel, field);
-  svg += level(field.y(panel.infinite_rate), kInfiniteStyle);
+  if (panel.level) svg += level(field.y(panel.level->y), kLevelStyle);
   double legend = field.top() + 8;
   for (std::size_t i = 0; i < panel.lines.size(); ++i) {
     const LineLook look = look_of(i);
@@ -179,22 +192,22 @@ std::string draw(const PlotPanel& panel, double top) {
     svg += legend_entry(legend, look.style, panel.lines[i].name);
     legend += kLegendLine;
   }
-  return svg + legend_entry(legend, kInfiniteStyle, "infinite cache");
+  return panel.level ? svg + legend_entry(legend, kLevelStyle, panel.level->name) : svg;
 }
 
 }  // namespace
 
-std::string hit_rate_svg(std::span<const PlotPanel> panels) {
-  const double height = kHeight * static_cast<double>(panels.size());
+std::string plot_svg(std::span<const PlotPanel> panels) {
+  const double height = kPanelHeight * static_cast<double>(panels.size());
   std::string svg = fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' width='{0:.0f}' height='{1:.0f}' "
       "viewBox='0 0 {0:.0f} {1:.0f}' font-family='sans-serif' font-size='12' fill='#222'>\n"
       "<rect width='{0:.0f}' height='{1:.0f}' fill='#fff'/>\n",
-      kWidth, height);
+      kPanelWidth, height);
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    svg += draw(panels[i], kHeight * static_cast<double>(i));
+    svg += draw(panels[i], kPanelHeight * static_cast<double>(i));
   }
   return svg + "</svg>\n";
 }
 
-}  // namespace pagoda::replay
+}  // namespace pagoda::terminal

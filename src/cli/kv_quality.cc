@@ -1,0 +1,217 @@
+#include "cli/kv_quality.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "app/cache_folder.h"
+#include "app/kv_dtype.h"
+#include "base/byte_size.h"
+#include "cli/child_process.h"
+#include "cli/idle_process.h"
+#include "cli/kv_flags.h"
+#include "cli/options.h"
+#include "engine/backends/kv_budget.h"
+#include "eval/measure.h"
+#include "eval/verdict_key.h"
+#include "gguf/fingerprint.h"
+#include "gguf/tensor_type.h"
+
+namespace pagoda::cli {
+namespace {
+
+// Seconds of work in idle time, and what a measurement is told so that it ends before them.
+constexpr std::chrono::milliseconds kIdleWorkMax{60'000};
+constexpr double kIdleTimeLimit = 50;
+// From the start of a measurement to its end, halted time included.
+constexpr std::chrono::minutes kIdleWallMax{30};
+// Weights are packed once more beside those that are served.
+constexpr std::uint64_t kMeasuringBytesSpare = std::uint64_t{512} << 20;
+
+std::string program_path() {
+  std::error_code unknown;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return unknown ? "pagoda" : path.string();
+}
+
+std::string configuration_of(const ServeOptions& options, const engine::Backend& backend) {
+  return with_kv_policy(app::kv_choice_name(options.kv_cache_dtype, backend.page_layout()),
+                        options.kv_policy);
+}
+
+// Weights in device memory: a GPU computes.
+bool is_on_gpu(const engine::Backend& backend) { return backend.weights_digest().has_value(); }
+
+app::VerdictKey key_of(const ServeOptions& options, const engine::Backend& backend) {
+  return {eval::kKvSubject, configuration_of(options, backend), backend.numerics_id()};
+}
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+// An error where a second copy of the weights does not fit beside what is served.
+Status check_memory(const app::ServedSource& source) {
+  std::uint64_t needed = kMeasuringBytesSpare;
+  for (const gguf::OpenedPart& part : source.parts()) needed += 2 * part.state.bytes;
+  const Result<std::uint64_t> free = engine::memory_available();
+  if (!free.ok() || free.value() >= needed) return ok_status();
+  return Error{ErrorCode::kExhausted,
+               fmt::format("a measurement takes about {} of memory, and {} are free",
+                           format_byte_size(static_cast<double>(needed)),
+                           format_byte_size(static_cast<double>(free.value())))};
+}
+
+// Does the gate have a say about this configuration?
+bool concerns(const ServeOptions& options, const app::ServedSource& source,
+              const std::string& configuration) {
+  if (options.kv_quality_gate == eval::GateMode::kOff || configuration == eval::kBaselineName) {
+    return false;
+  }
+  if (source.parts().empty()) return false;  // random weights: nothing to be measured
+  return eval::is_below_baseline(configuration) || options.kv_quality_gate.has_value();
+}
+
+Result<std::string> fingerprint_of(const app::ServedSource& source, const std::atomic<bool>& stop) {
+  ASSIGN_OR_RETURN(const gguf::Fingerprint found,
+                   gguf::fingerprint(source.parts(),
+                                     {.memory_path = app::cache_folder() + "/fingerprints"}, stop));
+  return found.digest;
+}
+
+std::optional<eval::Measurement> look_up(const std::string& model, const app::VerdictKey& key) {
+  return eval::find_measurement(app::VerdictStore::of_user(), model, key);
+}
+
+}  // namespace
+
+std::vector<std::string> eval_words(const ServeOptions& options, const std::string& configuration) {
+  std::vector<std::string> words = {"pagoda", "eval", options.model};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (value.empty()) return;
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  add("--kv", configuration.substr(0, configuration.find(' ')));
+  add("--kv-cache-dtype-skip-layers", app::kv_skipped_layers(options.kv_cache_dtype));
+  add("--revision", options.revision);
+  add("--tokenizer", options.tokenizer);
+  add("--hf-overrides", options.overrides.fields);
+  add("--rope-scaling", options.overrides.rope_scaling);
+  if (options.quantization.type) {
+    add("--quantization", std::string(gguf::tensor_type_info(*options.quantization.type).name));
+  }
+  if (options.max_model_len > 0) {
+    add("--max-model-len", fmt::format("{}", options.max_model_len));
+  }
+  if (options.device.kind != app::DeviceKind::kAuto) {
+    add("--device", options.device.kind == app::DeviceKind::kCpu ? "cpu" : "cuda");
+  }
+  if (options.threads > 0) add("--threads", fmt::format("{}", options.threads));
+  return words;
+}
+
+Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
+    const ServeOptions& options, const app::ServedSource& source,
+    const engine::BackendOptions& sizes) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   source.create_backend(options.device, sizes));
+  const std::string configuration = configuration_of(options, *backend);
+  if (options.kv_quality_gate != eval::GateMode::kRefuse ||
+      !concerns(options, source, configuration)) {
+    return backend;
+  }
+  const app::VerdictKey key = key_of(options, *backend);
+  const std::atomic<bool> stop{false};
+  ASSIGN_OR_RETURN(const std::string model, fingerprint_of(source, stop));
+  std::optional<eval::Measurement> measured = look_up(model, key);
+  if (!measured) {
+    std::vector<std::string> words = eval_words(options, configuration);
+    words.emplace_back("--quick");
+    const std::string command = shell_line(words);
+    say(fmt::format("KV {}: measuring its quality first: {}", configuration, command));
+    backend.reset();  // the measurement needs the memory
+    words.front() = program_path();
+    ASSIGN_OR_RETURN(const int exit_status, run_child(words));
+    measured = look_up(model, key);
+    if (!measured) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("`kv_quality_gate=refuse`: the quality of KV {} could not be "
+                               "measured (status {}): {}",
+                               configuration, exit_status, command)};
+    }
+    ASSIGN_OR_RETURN(backend, source.create_backend(options.device, sizes));
+  }
+  const std::string reason = eval::reason_against(*measured);
+  if (reason.empty()) return backend;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("`kv_quality_gate=refuse`: KV {}: {}", configuration, reason)};
+}
+
+KvQualityWatch::KvQualityWatch(const ServeOptions& options, const app::ServedSource& source,
+                               const engine::Engine& engine, const engine::Backend& backend)
+    : options_(options), source_(source) {
+  const std::string configuration = configuration_of(options, backend);
+  if (!concerns(options, source, configuration)) return;
+  const eval::ServedKv kv = {.configuration = configuration,
+                             .bits_per_token = eval::kv_bits_per_token(backend),
+                             .tokens = backend.kv_tokens()};
+  thread_ = std::thread([this, &engine, kv, key = key_of(options, backend),
+                         on_gpu = is_on_gpu(backend)] { watch(engine, kv, key, on_gpu); });
+}
+
+KvQualityWatch::~KvQualityWatch() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void KvQualityWatch::watch(const engine::Engine& engine, const eval::ServedKv& kv,
+                           const app::VerdictKey& key, bool on_gpu) {
+  const Result<std::string> model = fingerprint_of(source_, stopping_);
+  if (!model.ok()) {
+    if (!stopping_) print_warning(fmt::format("KV quality is unknown: {}", model.error().message));
+    return;
+  }
+  std::optional<eval::Measurement> measured = look_up(model.value(), key);
+  if (measured) return say(eval::measured_line(kv, *measured));
+  say(eval::unmeasured_line(kv, shell_line(eval_words(options_, kv.configuration))));
+  const Status outcome = measure(engine, kv.configuration, on_gpu);
+  if (stopping_) return;
+  measured = look_up(model.value(), key);
+  if (measured) return say(eval::measured_line(kv, *measured));
+  say(fmt::format("KV {}: its quality could not be measured beside the server: {}",
+                  kv.configuration, outcome.ok() ? "nothing was kept" : outcome.error().message));
+}
+
+Status KvQualityWatch::measure(const engine::Engine& engine, const std::string& configuration,
+                               bool on_gpu) {
+  std::vector<std::string> words = eval_words(options_, configuration);
+  words.front() = program_path();
+  if (on_gpu && options_.device.kind == app::DeviceKind::kAuto) {
+    words.insert(words.end(), {"--device", "cuda"});  // never by other arithmetic
+  }
+  words.insert(words.end(),
+               {"--background", "--time-limit", fmt::format("{:.0f}", kIdleTimeLimit)});
+  ASSIGN_OR_RETURN(const IdleEnd end,
+                   run_while_idle({.words = std::move(words),
+                                   .work_max = kIdleWorkMax,
+                                   .wall_max = kIdleWallMax,
+                                   .is_idle = [&] { return engine.is_idle(); },
+                                   .stopped = [this] { return stopping_.load(); },
+                                   .may_start = [this] { return check_memory(source_); }}));
+  if (end == IdleEnd::kTooLong) {
+    return Error{ErrorCode::kExhausted, "a minute of idle time is too short"};
+  }
+  if (end == IdleEnd::kTooBusy) {
+    return Error{ErrorCode::kExhausted, "half an hour had too little idle time"};
+  }
+  if (end == IdleEnd::kFailed) return Error{ErrorCode::kIo, "pagoda eval failed"};
+  return ok_status();
+}
+
+}  // namespace pagoda::cli

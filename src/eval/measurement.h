@@ -1,0 +1,56 @@
+// What was measured of one configuration, and what that says about it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/perplexity.h"
+#include "eval/divergence.h"
+
+namespace pagoda::eval {
+
+// A place of a task's grid, such as a needle's depth and the length of its text.
+struct TaskCell {
+  std::string name;
+  std::uint32_t right = 0;
+  std::uint32_t asked = 0;
+};
+
+struct TaskScore {
+  std::string task;
+  std::uint32_t right = 0;
+  std::uint32_t asked = 0;
+  std::uint32_t right_baseline = 0;
+  std::vector<TaskCell> cells = {};
+
+  // A task that the baseline fails more often than not says nothing about a configuration.
+  bool model_can() const { return asked > 0 && right_baseline * 2 >= asked; }
+};
+
+struct Measurement {
+  double bits_per_token = 0;  // of keys and values, all layers
+  app::Perplexity perplexity_windows = {};
+  app::Perplexity perplexity_depth = {};
+  Divergence divergence = {};  // from the baseline; rows: those at depth
+  std::vector<TaskScore> tasks = {};
+
+  // More than the part at depth was measured: the verdict of a quick look never stands for it.
+  bool is_full() const { return !tasks.empty() || perplexity_windows.value > 0; }
+};
+
+nlohmann::ordered_json measurement_json(const Measurement& measured);
+// Returns nothing where the JSON is none of measurement_json().
+std::optional<Measurement> read_measurement(const nlohmann::ordered_json& json);
+
+// The bounds of a verdict: a configuration passes within all of them.
+inline constexpr double kKlMeanMax = 0.01;   // nats
+inline constexpr double kSameTopMin = 0.98;  // share of positions
+inline constexpr double kTaskLossMax = 0.1;  // share of a task's questions, of tasks that count
+
+// Returns why a configuration does not pass; empty: it passes.
+std::string reason_against(const Measurement& measured);
+
+}  // namespace pagoda::eval

@@ -1,0 +1,157 @@
+// "kv_policy" of requests: what is read, refused and told, in every API.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/story_fixture.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kStoryContext = 512;
+
+StoryFixture& policy_fixture() {
+  static StoryFixture fixture;
+  return fixture;
+}
+
+Json story_body(Json more) {
+  Json body = {{"prompt", "Once upon a time"}, {"temperature", 0}, {"ignore_eos", true}};
+  body.update(more);
+  return body;
+}
+
+TEST(KvPolicyApi, IsAnObjectOrTheWordsOfTheFlag) {
+  StoryFixture& fixture = policy_fixture();
+  const Json streaming = {{"type", "streaming"}, {"sinks", 4}, {"window", 40}};
+  const Json as_object =
+      fixture.complete(story_body({{"max_tokens", 120}, {"kv_policy", streaming}}));
+  const Json as_words =
+      fixture.complete(story_body({{"max_tokens", 120}, {"kv_policy", "streaming:4+40"}}));
+  EXPECT_EQ(as_object["choices"][0]["text"], as_words["choices"][0]["text"]);
+  EXPECT_EQ(as_words["usage"]["kv_policy"]["name"], "streaming:4+40");
+  EXPECT_GT(as_words["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+      << "the same policy, the same blocks";
+  const Json window = fixture.complete(
+      story_body({{"max_tokens", 120}, {"kv_policy", {{"type", "window"}, {"window", 40}}}}));
+  EXPECT_EQ(window["usage"]["kv_policy"]["name"], "window:40");
+  EXPECT_NE(window["choices"][0]["text"], as_words["choices"][0]["text"]);
+}
+
+TEST(KvPolicyApi, TellsWhatWasKeptAndDropped) {
+  StoryFixture& fixture = policy_fixture();
+  const Json reply =
+      fixture.complete(story_body({{"max_tokens", 100}, {"kv_policy", "streaming:4+40"}}));
+  const Json usage = reply["usage"];
+  const auto all = usage["total_tokens"].get<std::uint64_t>();
+  // The next token would see the sinks, and 39 tokens before itself.
+  EXPECT_EQ(usage["kv_policy"]["tokens_kept"], 43);
+  EXPECT_EQ(usage["kv_policy"]["tokens_dropped"], all - 43);
+  EXPECT_EQ(reply["truncated"], true);
+  const Json short_reply =
+      fixture.complete(story_body({{"max_tokens", 5}, {"kv_policy", "streaming:4+40"}}));
+  EXPECT_EQ(short_reply["usage"]["kv_policy"]["tokens_dropped"], 0);
+  EXPECT_FALSE(short_reply.contains("truncated"));
+  const Json full = fixture.complete(story_body({{"max_tokens", 5}}));
+  EXPECT_FALSE(full["usage"].contains("kv_policy"));
+  const Json explained = fixture.ask(
+      "/cache/explain",
+      story_body({{"prompt", repeated(" Tom and Lily.", 30)}, {"kv_policy", "window:50"}}));
+  EXPECT_EQ(explained["kv_policy"]["name"], "window:50");
+  EXPECT_EQ(explained["kv_policy"]["tokens_kept"], 49);
+}
+
+TEST(KvPolicyApi, LetsPromptAndOutputPassTheContext) {
+  StoryFixture& fixture = policy_fixture();
+  const Json reply = fixture.complete(
+      story_body({{"max_tokens", 3 * kStoryContext}, {"kv_policy", "streaming:4+60"}}));
+  EXPECT_EQ(reply["usage"]["completion_tokens"], 3 * kStoryContext);
+  const std::string long_prompt = repeated(" Tom and Lily.", 300);
+  const Json read = fixture.complete(
+      story_body({{"prompt", long_prompt}, {"max_tokens", 8}, {"kv_policy", "streaming:4+60"}}));
+  EXPECT_GT(read["usage"]["prompt_tokens"], kStoryContext);
+  EXPECT_EQ(read["usage"]["completion_tokens"], 8);
+  const HttpReply full =
+      fixture.post(kCompletionsPath, story_body({{"prompt", long_prompt}, {"max_tokens", 8}}));
+  EXPECT_EQ(full.status, 400);
+  const Json chat = fixture.ask("/v1/chat/completions",
+                                {{"messages", {{{"role", "user"}, {"content", long_prompt}}}},
+                                 {"max_tokens", 8},
+                                 {"kv_policy", "streaming:4+60"}});
+  EXPECT_GT(chat["usage"]["prompt_tokens"], kStoryContext);
+}
+
+TEST(KvPolicyApi, OtherApisTakeItToo) {
+  StoryFixture& fixture = policy_fixture();
+  const Json response = fixture.ask("/v1/responses", {{"input", "Tell me of Tom."},
+                                                      {"max_output_tokens", 700},
+                                                      {"ignore_eos", true},
+                                                      {"kv_policy", "streaming:4+60"}});
+  EXPECT_EQ(response["usage"]["output_tokens"], 700);
+  const Json message = fixture.ask(
+      "/v1/messages", {{"messages", {{{"role", "user"}, {"content", "Tell me of Tom."}}}},
+                       {"max_tokens", 700},
+                       {"ignore_eos", true},
+                       {"kv_policy", "streaming:4+60"}});
+  EXPECT_EQ(message["usage"]["output_tokens"], 700);
+}
+
+TEST(KvPolicyApi, RefusesWhatIsNoPolicyByItsField) {
+  StoryFixture& fixture = policy_fixture();
+  struct Row {
+    Json policy;
+    const char* param;
+    const char* message;
+  };
+  const std::vector<Row> rows = {
+      {7, "kv_policy", "expected an object or a string"},
+      {"h2o:64", "kv_policy", "expected full, window:W or streaming:S+W"},
+      {{{"type", "h2o"}}, "kv_policy.type", "expected"},
+      {Json::object(), "kv_policy.type", "expected"},
+      {{{"type", "window"}}, "kv_policy.window", "is missing"},
+      {{{"type", "window"}, {"window", 0}}, "kv_policy.window", ""},
+      {{{"type", "window"}, {"window", "many"}}, "kv_policy.window", ""},
+      {{{"type", "streaming"}, {"window", 9}}, "kv_policy.sinks", "is missing"},
+      {{{"type", "streaming"}, {"sinks", -1}, {"window", 9}}, "kv_policy.sinks", ""},
+      {"window:513", "kv_policy", "keeps 513 tokens, but the context holds 512"}};
+  for (const Row& row : rows) {
+    const HttpReply reply =
+        fixture.post(kCompletionsPath, story_body({{"max_tokens", 2}, {"kv_policy", row.policy}}));
+    ASSERT_EQ(reply.status, 400) << row.policy;
+    const Json error = Json::parse(reply.body)["error"];
+    EXPECT_EQ(error["param"], row.param) << row.policy;
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(row.message)) << row.policy;
+  }
+}
+
+// A client may name as many as it likes: beyond what the cache holds of them the server says so,
+// and the policies of others go on.
+TEST(KvPolicyApi, SurvivesAClientThatNamesThousandsOfPolicies) {
+  StoryFixture fixture;
+  for (int window = 1; window <= 500; ++window) {
+    const HttpReply reply = fixture.post(
+        kCompletionsPath,
+        story_body({{"max_tokens", 1}, {"kv_policy", "window:" + std::to_string(window)}}));
+    ASSERT_EQ(reply.status, 200) << window << reply.body;
+  }
+  EXPECT_EQ(fixture.complete(story_body(
+                {{"max_tokens", 2}, {"kv_policy", "window:3"}}))["usage"]["completion_tokens"],
+            2);
+  EXPECT_EQ(fixture.complete(story_body({{"max_tokens", 2}}))["usage"]["completion_tokens"], 2);
+}
+
+TEST(KvPolicyApi, ASessionIsFetchedUnderItsOwnPolicy) {
+  StoryFixture fixture;
+  const Json chat = {
+      {"messages", {{{"role", "user"}, {"content", repeated(" Tom and Lily.", 12)}}}},
+      {"max_tokens", 2},
+      {"kv_policy", "streaming:4+60"},
+      {"prompt_cache_key", "agent"}};
+  const Json reply = fixture.ask("/v1/chat/completions", chat);
+  const Json fetched = fixture.ask("/cache/prefetch", {{"session", "agent"}});
+  EXPECT_EQ(fetched["cached_tokens"], reply["usage"]["prompt_tokens"].get<std::uint64_t>() - 1);
+}
+
+}  // namespace
+}  // namespace pagoda::server
