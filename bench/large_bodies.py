@@ -20,11 +20,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-os.environ.setdefault("PAGODA_BINARY", str(ROOT / "build/pagoda"))
-os.environ.setdefault("PAGODA_SOURCE_DIR", str(ROOT))
-sys.path.insert(0, str(ROOT / "tests/server/wire"))
+sys.path.insert(0, str(ROOT / "tools"))
 
-import served  # noqa: E402
+import served_process as served  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
 PROBES = 1000

@@ -12,7 +12,6 @@ first token, p50 and p95, alone and beside the flood, and how many times as long
 import argparse
 import http.client
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -20,11 +19,9 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-os.environ.setdefault("PAGODA_BINARY", str(ROOT / "build/pagoda"))
-os.environ.setdefault("PAGODA_SOURCE_DIR", str(ROOT))
-sys.path.insert(0, str(ROOT / "tests/server/wire"))
+sys.path.insert(0, str(ROOT / "tools"))
 
-import served  # noqa: E402
+import served_process as served  # noqa: E402
 
 KEYS = "tenant noisy\nkey noisy-key noisy\ntenant quiet weight={weight}\nkey quiet-key quiet\n"
 WORDS = "once upon a time there was a little girl who loved to play outside with her dog".split()

@@ -24,11 +24,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-os.environ.setdefault("PAGODA_BINARY", str(ROOT / "build/pagoda"))
-os.environ.setdefault("PAGODA_SOURCE_DIR", str(ROOT))
-sys.path.insert(0, str(ROOT / "tests/server/wire"))
+sys.path.insert(0, str(ROOT / "tools"))
 
-import served  # noqa: E402
+import served_process as served  # noqa: E402
 
 MANY = ["--max-connections", "12000", "--max-connections-per-client", "12000", "--log-format", "none"]
 WIDE = ["--max-num-seqs", "1024", "--max-num-batched-tokens", "2048"]

@@ -13,7 +13,6 @@ Everything runs on this machine, the clients too. `pagoda bench tiers` measures 
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import statistics
@@ -23,11 +22,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-os.environ.setdefault("PAGODA_BINARY", str(ROOT / "build/pagoda"))
-os.environ.setdefault("PAGODA_SOURCE_DIR", str(ROOT))
-sys.path.insert(0, str(ROOT / "tests/server/wire"))
+sys.path.insert(0, str(ROOT / "tools"))
 
-import served  # noqa: E402
+import served_process as served  # noqa: E402
 
 QUIET = ["--log-format", "none"]
 

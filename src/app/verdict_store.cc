@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "app/cache_folder.h"
@@ -61,14 +63,16 @@ void remove_lightest(std::vector<StoredVerdict>& verdicts) {
   }
 }
 
-// Held while a file is read, changed and written. Where the folder cannot be locked, the last
-// writer wins.
+// Held while a file is read, changed and written, which takes milliseconds. Where the folder cannot
+// be locked, or somebody who was halted has it, the last writer wins.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path)
       : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) return;
-    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+    for (int tries = 0; tries < kTries && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+      std::this_thread::sleep_for(kPause);
+    }
   }
   ~FolderLock() {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -77,6 +81,9 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
+  static constexpr int kTries = 200;
+  static constexpr std::chrono::milliseconds kPause{10};
+
   int descriptor_;
 };
 

@@ -1,6 +1,9 @@
 #include "chat/tool_schemas.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
 
 namespace pagoda::chat {
 namespace {
@@ -28,25 +31,55 @@ unsigned type_of_value(const Json& value) {
 
 constexpr int kDepthMax = 8;
 
-// "#/$defs/City" within the tool's parameters; nullptr for other references.
-const Json* find_reference(const Json& reference, const Json& root) {
-  if (!reference.is_string()) return nullptr;
-  const auto& path = reference.get_ref<const std::string&>();
-  for (const char* const place : {"$defs", "definitions"}) {
-    const std::string prefix = "#/" + std::string(place) + "/";
-    const Json* const all = path.starts_with(prefix) ? member(root, place) : nullptr;
-    if (all != nullptr) return member(*all, path.substr(prefix.size()).c_str());
+// What all tools of a request may cost: elements of schemas that are looked at, by references again
+// and again, and shapes, of some 200 bytes each. Of what lies beyond nothing is known.
+struct SchemaBudget {
+  std::int64_t elements = 1 << 20;
+  std::int64_t shapes = 1 << 16;
+};
+
+// The parameters of one tool, with an index of what its references may name.
+class SchemaRoot {
+ public:
+  SchemaRoot(const Json& parameters, SchemaBudget& budget)
+      : parameters_(parameters), budget_(budget) {}
+
+  SchemaBudget& budget() const { return budget_; }
+
+  // Finds "#/$defs/City" within the parameters; nullptr for other references.
+  const Json* find(const Json& reference) {
+    if (!reference.is_string()) return nullptr;
+    if (!is_indexed_) add_definitions();
+    const auto found = definitions_.find(reference.get_ref<const std::string&>());
+    return found == definitions_.end() ? nullptr : found->second;
   }
-  return nullptr;
-}
+
+ private:
+  void add_definitions() {
+    is_indexed_ = true;
+    for (const std::string place : {"$defs", "definitions"}) {
+      const Json* const all = member(parameters_, place.c_str());
+      if (all == nullptr || !all->is_object()) continue;
+      for (const auto& [name, schema] : all->items()) {
+        definitions_.emplace("#/" + place + "/" + name, &schema);
+      }
+    }
+  }
+
+  const Json& parameters_;
+  SchemaBudget& budget_;
+  bool is_indexed_ = false;
+  std::map<std::string, const Json*, std::less<>> definitions_ = {};
+};
 
 // `budget` counts the schemas that may still be looked at, because references may repeat.
-unsigned types_of(const Json& schema, const Json& root, int depth, int& budget) {
-  if (depth == 0 || --budget < 0) return kAll;
+unsigned types_of(const Json& schema, SchemaRoot& root, int depth, int& budget) {
+  if (depth == 0 || --budget < 0 || --root.budget().elements < 0) return kAll;
   unsigned types = kAll;
   if (const Json* const type = member(schema, "type")) {
     unsigned named = type->is_string() ? type_named(*type) : 0U;
     if (type->is_array()) {
+      root.budget().elements -= static_cast<std::int64_t>(type->size());
       for (const Json& one : *type) named |= type_named(one);
     }
     if (named != 0) types &= named;
@@ -54,6 +87,7 @@ unsigned types_of(const Json& schema, const Json& root, int depth, int& budget) 
   if (const Json* const value = member(schema, "const")) types &= type_of_value(*value);
   if (const Json* const values = member(schema, "enum"); values != nullptr && values->is_array()) {
     unsigned listed = 0;
+    root.budget().elements -= static_cast<std::int64_t>(values->size());
     for (const Json& value : *values) listed |= type_of_value(value);
     if (listed != 0) types &= listed;
   }
@@ -68,12 +102,12 @@ unsigned types_of(const Json& schema, const Json& root, int depth, int& budget) 
     for (const Json& one : *all) types &= types_of(one, root, depth - 1, budget);
   }
   const Json* const reference = member(schema, "$ref");
-  const Json* const target = reference == nullptr ? nullptr : find_reference(*reference, root);
+  const Json* const target = reference == nullptr ? nullptr : root.find(*reference);
   if (target != nullptr) types &= types_of(*target, root, depth - 1, budget);
   return types;
 }
 
-ArgumentType type_of_schema(const Json& schema, const Json& root, int& budget) {
+ArgumentType type_of_schema(const Json& schema, SchemaRoot& root, int& budget) {
   switch (types_of(schema, root, kDepthMax, budget)) {
     case kText:
       return ArgumentType::kString;
@@ -95,7 +129,7 @@ bool names_type(const Json& schema, const char* name) {
          (type->is_array() && std::find(type->begin(), type->end(), Json(name)) != type->end());
 }
 
-ArgumentType type_of_argument(const Json& schema, const Json& root) {
+ArgumentType type_of_argument(const Json& schema, SchemaRoot& root) {
   int budget = 256;
   return type_of_schema(schema, root, budget);
 }
@@ -103,7 +137,7 @@ ArgumentType type_of_argument(const Json& schema, const Json& root) {
 // Reads what the arguments of one tool have within them. All together look at so many schemas.
 class ShapeReader {
  public:
-  explicit ShapeReader(const Json& root) : root_(root) {}
+  explicit ShapeReader(SchemaRoot& root) : root_(root) {}
 
   void read_members(const Json& schema, ArgumentShape& shape, int depth = kDepthMax) {
     const bool is_text =
@@ -114,7 +148,7 @@ class ShapeReader {
  private:
   // Adds what the schema and those that it refers to say of members and elements.
   void add(const Json& schema, int depth, ArgumentShape& shape) {
-    if (depth == 0 || --budget_ < 0) return;
+    if (depth == 0 || --budget_ < 0 || --root_.budget().shapes < 0) return;
     const Json* const properties = member(schema, "properties");
     const Json* const items = member(schema, "items");
     shape.is_object = shape.is_object || names_type(schema, "object") || properties != nullptr;
@@ -122,7 +156,7 @@ class ShapeReader {
     if (properties != nullptr && properties->is_object()) {
       for (const auto& [key, value] : properties->items()) {
         if (!shape.members.contains(key)) shape.members.emplace(key, read(value, depth - 1));
-        if (budget_ <= 0) return;
+        if (budget_ <= 0 || root_.budget().shapes <= 0) return;
       }
     }
     if (items != nullptr && shape.items.empty()) shape.items.push_back(read(*items, depth - 1));
@@ -132,7 +166,7 @@ class ShapeReader {
       for (const Json& branch : *branches) add(branch, depth - 1, shape);
     }
     const Json* const reference = member(schema, "$ref");
-    const Json* const target = reference == nullptr ? nullptr : find_reference(*reference, root_);
+    const Json* const target = reference == nullptr ? nullptr : root_.find(*reference);
     if (target != nullptr) add(*target, depth - 1, shape);
   }
 
@@ -143,7 +177,7 @@ class ShapeReader {
     return shape;
   }
 
-  const Json& root_;
+  SchemaRoot& root_;
   int budget_ = 4096;
 };
 
@@ -161,6 +195,7 @@ std::uint64_t bytes_of(const std::map<std::string, ArgumentShape, std::less<>>& 
 
 ToolSchemas::ToolSchemas(const Json& tools, bool with_members) {
   if (!tools.is_array()) return;
+  SchemaBudget budget;
   for (const Json& tool : tools) {
     const Json* const nested = member(tool, "function");
     const Json& function = nested == nullptr ? tool : *nested;
@@ -171,10 +206,11 @@ ToolSchemas::ToolSchemas(const Json& tools, bool with_members) {
     const Json* const properties =
         parameters == nullptr ? nullptr : member(*parameters, "properties");
     if (properties == nullptr || !properties->is_object()) continue;
-    ShapeReader shapes(*parameters);
+    SchemaRoot root(*parameters, budget);
+    ShapeReader shapes(root);
     for (const auto& [key, schema] : properties->items()) {
       ArgumentShape& shape = arguments[key];
-      shape.type = type_of_argument(schema, *parameters);
+      shape.type = type_of_argument(schema, root);
       if (with_members) shapes.read_members(schema, shape);
     }
   }

@@ -34,6 +34,7 @@ void ChatSession::reset() {
 }
 
 Status ChatSession::ask(const std::string& question) {
+  const text::ChatJson before = messages_;
   messages_.push_back({{"role", "user"}, {"content", question}});
   const terminal::Interrupt interrupt;
   bool has_shown = false;
@@ -53,7 +54,7 @@ Status ChatSession::ask(const std::string& question) {
   while (is_too_long() && drop_turns()) answer = complete();
   if (answer.ok() || has_shown) fmt::print("\n");
   if (!answer.ok()) {
-    messages_.erase(messages_.size() - 1);
+    messages_ = before;  // also what was left out in vain
     return answer.error();
   }
   messages_.push_back({{"role", "assistant"}, {"content", answer.value().text}});

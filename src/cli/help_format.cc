@@ -71,6 +71,7 @@ class HelpFormat final : public CLI::Formatter {
     for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) {
       text.erase(at, 1);
     }
+    while (text.ends_with("\n\n")) text.pop_back();
     return text;
   }
 
@@ -103,9 +104,10 @@ class HelpFormat final : public CLI::Formatter {
     return row(command->get_display_name(true), command->get_description());
   }
 
-  // Examples, which begin with blanks, are lines to be copied, and stay whole.
+  // Examples, which begin with blanks, are lines to be copied, and stay whole. An empty line comes
+  // first: CLI11 from 2.4 on puts none behind subcommands.
   std::string make_footer(const CLI::App* app) const override {
-    std::string text;
+    std::string text = "\n";
     const std::string footer = app->get_footer();
     std::string_view rest = footer;
     while (!rest.empty()) {

@@ -53,7 +53,7 @@ constexpr const char* kServeExamples =
 // SIGHUP asks for files to be read again. Of the others the first asks to stop, the second insists.
 class Signals {
  public:
-  enum class Wish { kReload, kStop };
+  enum class Asked { kReload, kStop };
 
   void raise(int signal) {
     const std::lock_guard lock(mutex_);
@@ -71,11 +71,11 @@ class Signals {
     const std::lock_guard lock(mutex_);
     serving_ = true;
   }
-  Wish wait() {
+  Asked wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stop_ || reload_; });
     reload_ = false;
-    return stop_ ? Wish::kStop : Wish::kReload;
+    return stop_ ? Asked::kStop : Asked::kReload;
   }
 
  private:
@@ -112,7 +112,7 @@ void reload(app::KeySource& source, engine::Engine& engine, server::Server& serv
 
 void reload_until_stopped(Signals& signals, app::KeySource& source, engine::Engine& engine,
                           server::Server& server, app::TierSet* tier_set) {
-  while (signals.wait() == Signals::Wish::kReload) reload(source, engine, server, tier_set);
+  while (signals.wait() == Signals::Asked::kReload) reload(source, engine, server, tier_set);
 }
 
 bool is_loopback(const std::string& host) {
@@ -255,8 +255,12 @@ void print_greeting(const server::Server& server, const server::ServedModel& mod
   }
   const kv::KvPolicy policy = model.engine.limits().kv_policy;
   if (!policy.is_full()) {
-    fmt::print("KV policy {}: a sequence keeps {} tokens at most, and may pass the context\n",
-               policy.name(), policy.tokens_kept_max());
+    const engine::RequestLimits& limits = model.engine.limits();
+    fmt::print("KV policy {}: a sequence keeps {} tokens at most{}\n", policy.name(),
+               policy.tokens_kept_max(),
+               engine::context_under(policy, limits) > limits.context_tokens
+                   ? ", and may pass the context"
+                   : ", and ends with the context, as the cache is small");
   }
   std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
@@ -319,6 +323,13 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
   return source;
 }
 
+// What answers depend on besides the request: model, numerics, KV format and the KV policy.
+std::string system_fingerprint(const engine::Backend& backend, const ServeOptions& options) {
+  const std::string& space = backend.core_options().space;
+  return options.kv_policy.is_full() ? space
+                                     : fmt::format("{}; {}", space, options.kv_policy.name());
+}
+
 Status serve(const ServeOptions& options) {
   ASSIGN_OR_RETURN(const server::ServerOptions network, server_options(options));
   ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options(options));
@@ -368,7 +379,7 @@ Status serve(const ServeOptions& options) {
       .chat_template = std::move(chat_template),
       .engine = engine,
       .step_notifier = step_notifier,
-      .fingerprint = backend->core_options().space,
+      .fingerprint = system_fingerprint(*backend, options),
       .created_s = std::time(nullptr),
       .facts = backend_facts(*backend, options, sampling, events.get()),
       .block_bytes = backend->page_layout().page_bytes(),

@@ -139,11 +139,11 @@ void Core::take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
 // Called when the prompt is computed and its sequence is open.
 void Core::retain(const OpenSequence& seq) {
   OpenRequest& request = *seq.request;
-  const auto retain = [&](const RetainParams& wish, bool may_clip) {
+  const auto retain = [&](const RetainParams& params, bool may_clip) {
     const Result<kv::Retained> kept =
-        cache_.retain(*seq.sequence, {.tokens = wish.tokens,
-                                      .until_ns = clock_.now_ns() + wish.time_ns,
-                                      .priority = wish.priority,
+        cache_.retain(*seq.sequence, {.tokens = params.tokens,
+                                      .until_ns = clock_.now_ns() + params.time_ns,
+                                      .priority = params.priority,
                                       .may_clip = may_clip});
     if (!kept.ok()) return RetainOutcome{0, 0, kept.error().message};
     return RetainOutcome{kept.value().tokens, kept.value().blocks, {}, kept.value().limit};

@@ -53,16 +53,17 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
   return ok_status();
 }
 
-Status check_retain(const RetainParams& wish, std::uint64_t prompt_tokens) {
-  if (wish.tokens == 0 || wish.tokens > prompt_tokens) {
-    return out_of_range(fmt::format("retain: {} tokens, expected 1 to the prompt's {}", wish.tokens,
-                                    prompt_tokens));
+Status check_retain(const RetainParams& params, std::uint64_t prompt_tokens) {
+  if (params.tokens == 0 || params.tokens > prompt_tokens) {
+    return out_of_range(fmt::format("retain: {} tokens, expected 1 to the prompt's {}",
+                                    params.tokens, prompt_tokens));
   }
-  if (wish.time_ns <= 0 || wish.time_ns > kRetainNsMax) {
-    return out_of_range(fmt::format("retain: {} ns, expected 1 to {}", wish.time_ns, kRetainNsMax));
+  if (params.time_ns <= 0 || params.time_ns > kRetainNsMax) {
+    return out_of_range(
+        fmt::format("retain: {} ns, expected 1 to {}", params.time_ns, kRetainNsMax));
   }
-  if (wish.priority > kv::kRetainPriorityMax) {
-    return out_of_range(fmt::format("retain: priority {}, expected 0 to {}", wish.priority,
+  if (params.priority > kv::kRetainPriorityMax) {
+    return out_of_range(fmt::format("retain: priority {}, expected 0 to {}", params.priority,
                                     kv::kRetainPriorityMax));
   }
   return ok_status();

@@ -34,14 +34,14 @@ void SessionPrompts::note(const SessionName& name, SessionPrompt prompt) {
   by_name_.emplace(name, std::prev(share.entries.end()));
 }
 
-// The tenant that would have most, with `more` bytes of the asker's; the end where that is the
-// asker, who has nothing to forget.
+// The tenant that would have most, with `more` bytes for the one who asks; the end where both are
+// the same, which has nothing to forget.
 std::map<TenantId, SessionPrompts::Share>::iterator SessionPrompts::largest_share(
-    TenantId asker, std::size_t more) {
-  auto largest = shares_.find(asker);
+    TenantId asking, std::size_t more) {
+  auto largest = shares_.find(asking);
   std::size_t most = more + (largest == shares_.end() ? 0 : largest->second.bytes);
   for (auto share = shares_.begin(); share != shares_.end(); ++share) {
-    if (share->first == asker || share->second.bytes <= most) continue;
+    if (share->first == asking || share->second.bytes <= most) continue;
     largest = share;
     most = share->second.bytes;
   }

@@ -64,7 +64,7 @@ class SessionPrompts {
   };
 
   void drop(std::map<TenantId, Share>::iterator share, Entries::iterator entry);
-  std::map<TenantId, Share>::iterator largest_share(TenantId asker, std::size_t more);
+  std::map<TenantId, Share>::iterator largest_share(TenantId asking, std::size_t more);
 
   mutable std::mutex mutex_;
   std::map<TenantId, Share> shares_;  // of tenants that have an entry

@@ -1,5 +1,5 @@
 // Runs one request alone, from prompt to last token: the plainest way to use a decoder, and the
-// yardstick for every other way. With the KV cache each step feeds one token; without it each step
+// reference for every other way. With the KV cache each step feeds one token; without it each step
 // computes the whole sequence again. Both give the same tokens, bit for bit.
 #pragma once
 

@@ -197,8 +197,12 @@ class Evaluation {
 
   Result<std::unique_ptr<engine::Backend>> create(const EvalConfiguration& configuration) const {
     engine::BackendOptions options;
+    configuration.apply(options);
     options.threads = options_.threads;
     options.context_tokens = options_.beyond > 0 ? served_context() : plan_.sequence_tokens_max();
+    // A policy may keep more than is read.
+    options.context_tokens = std::max(
+        options.context_tokens, std::min(options.kv_policy.tokens_kept_max(), served_context()));
     options.scheduler.sequences_max = 1;
     options.scheduler.batched_tokens_max = kEvalStepTokens;
     options.model_name = options_.model;
@@ -208,7 +212,6 @@ class Evaluation {
     // Room for one sequence and as much again of what others left to be found.
     options.kv_bytes = 2 * (options.context_tokens + options.block_tokens) *
                        app::kv_bytes_per_token(model_.config(), kv::memory::Element::kF32);
-    configuration.apply(options);
     return app::create_backend(options_.device, model_.config(), model_.weights(), kernels_,
                                options);
   }
@@ -303,6 +306,7 @@ class Evaluation {
     const MeasureContext context = context_of(plan_, configuration);
     Measurement measured;
     measured.bits_per_token = kv_bits_per_token_read(*backend, plan_.depth_end);
+    measured.bounded_share = bounded_share(*backend, plan_);
     ASSIGN_OR_RETURN(const std::vector<float> logprobs,
                      read_compared(*backend, context, reference, measured.divergence));
     measured.perplexity_depth = app::perplexity_of(logprobs);

@@ -76,16 +76,29 @@ engine::Request question_request(const TaskQuestion& question) {
 
 double kv_bits_per_token(const engine::Backend& backend) {
   const kv::memory::PageLayout& layout = backend.page_layout();
-  const std::uint64_t blocks = backend.kv_bytes() / layout.page_bytes();
-  const std::uint64_t groups =
-      blocks / std::max<std::uint64_t>(1, backend.kv_tokens() / layout.block_tokens);
-  return 8.0 * static_cast<double>(layout.page_bytes() * groups) / layout.block_tokens;
+  return 8.0 * static_cast<double>(layout.page_bytes() * backend.groups().size()) /
+         layout.block_tokens;
 }
 
 double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t tokens) {
   const kv::KvPolicy policy = backend.core_options().limits.kv_policy;
-  const auto kept = static_cast<double>(tokens - policy.tokens_dropped(tokens));
-  return kv_bits_per_token(backend) * kept / static_cast<double>(tokens);
+  const auto groups = backend.groups();
+  const auto bounded = static_cast<double>(std::count_if(
+      groups.begin(), groups.end(),
+      [&](const kv::memory::AttentionSpec& group) { return policy.of(group) != group; }));
+  const double dropped =
+      static_cast<double>(policy.tokens_dropped(tokens)) / static_cast<double>(tokens);
+  return kv_bits_per_token(backend) * (1 - dropped * bounded / static_cast<double>(groups.size()));
+}
+
+double bounded_share(const engine::Backend& backend, const EvalPlan& plan) {
+  const kv::KvPolicy policy = backend.core_options().limits.kv_policy;
+  if (policy.is_full()) return 1;
+  std::uint64_t bounded = 0;
+  for (std::uint64_t row = plan.depth_first; row < plan.depth_end; ++row) {
+    if (policy.tokens_dropped(row) > 0) ++bounded;
+  }
+  return static_cast<double>(bounded) / static_cast<double>(plan.positions());
 }
 
 Result<std::vector<float>> read_logprobs(engine::Backend& backend, const MeasureContext& context) {

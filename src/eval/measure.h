@@ -29,6 +29,8 @@ struct MeasureContext {
 double kv_bits_per_token(const engine::Backend& backend);
 // The mean over the first `tokens` tokens of a sequence, of which the backend's policy keeps some.
 double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t tokens);
+// The share of positions at depth from which the backend's policy keeps something; 1 without one.
+double bounded_share(const engine::Backend& backend, const EvalPlan& plan);
 
 // Returns the log-probabilities of the positions at depth.
 Result<std::vector<float>> read_logprobs(engine::Backend& backend, const MeasureContext& context);

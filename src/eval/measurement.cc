@@ -100,6 +100,7 @@ MeasurementJson measurement_json(const Measurement& measured) {
                      {"cells", std::move(cells)}});
   }
   return {{"bits_per_token", measured.bits_per_token},
+          {"bounded_share", measured.bounded_share},
           {"perplexity_windows", perplexity_json(measured.perplexity_windows)},
           {"perplexity_depth", perplexity_json(measured.perplexity_depth)},
           {"divergence",
@@ -115,6 +116,7 @@ std::optional<Measurement> read_measurement(const MeasurementJson& json) {
   Measurement measured;
   ObjectReader reader(json);
   measured.bits_per_token = reader.number("bits_per_token");
+  measured.bounded_share = reader.number("bounded_share");
   const MeasurementJson& tasks = reader.member("tasks");
   if (!reader.ok() || !tasks.is_array() ||
       !read_perplexity(reader.member("perplexity_windows"), measured.perplexity_windows) ||
@@ -132,6 +134,12 @@ std::optional<Measurement> read_measurement(const MeasurementJson& json) {
 
 std::string reason_against(const Measurement& measured) {
   const Divergence& divergence = measured.divergence;
+  if (!(measured.bounded_share >= kBoundedShareMin)) {
+    return fmt::format(
+        "its policy keeps something from {:.0f} % of the positions measured, fewer than {:.0f} %: "
+        "measure deeper",
+        100 * measured.bounded_share, 100 * kBoundedShareMin);
+  }
   if (!(divergence.kl_mean <= kKlMeanMax)) {
     return fmt::format("mean KL {:.2g} is above {}", divergence.kl_mean, kKlMeanMax);
   }

@@ -32,6 +32,7 @@ struct TaskScore {
 
 struct Measurement {
   double bits_per_token = 0;  // of keys and values, all layers
+  double bounded_share = 1;   // of positions at depth: those that a KV policy keeps something from
   app::Perplexity perplexity_windows = {};
   app::Perplexity perplexity_depth = {};
   Divergence divergence = {};  // from the baseline; rows: those at depth
@@ -49,6 +50,9 @@ std::optional<Measurement> read_measurement(const nlohmann::ordered_json& json);
 inline constexpr double kKlMeanMax = 0.01;   // nats
 inline constexpr double kSameTopMin = 0.98;  // share of positions
 inline constexpr double kTaskLossMax = 0.1;  // share of a task's questions, of tasks that count
+
+// A policy that bounds fewer positions was not measured.
+inline constexpr double kBoundedShareMin = 0.5;
 
 // Returns why a configuration does not pass; empty: it passes.
 std::string reason_against(const Measurement& measured);

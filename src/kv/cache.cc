@@ -121,7 +121,7 @@ std::vector<NodeId> Cache::take_closed(std::size_t nodes_max) {
 
 // May the node, which its session leaves behind, go first? What its own account retains is retained
 // no more.
-bool Cache::let_go(NodeId node) {
+bool Cache::may_supersede(NodeId node) {
   if (!is_idle(node) || evictor_.is_retained_by_others(node)) return false;
   evictor_.end_own_grant(node);
   return true;
@@ -141,7 +141,7 @@ void Cache::note_session(Sequence& sequence, const CacheScope& scope, const Matc
                                      .block_tokens = options_.block_tokens,
                                      .first_turn_tokens = scope.first_turn_tokens,
                                      .now_ns = clock_.time_ns},
-                                    [this](NodeId node) { return let_go(node); });
+                                    [this](NodeId node) { return may_supersede(node); });
 }
 
 // The sequence holds the pages of the match's whole blocks and stands on the last of them.
@@ -238,26 +238,26 @@ bool Cache::reserve_visible(Sequence& sequence, std::uint64_t tokens) {
 
 Sequence Cache::fork(const Sequence& sequence) {
   ASSERT(sequence.cache_ == this, "the sequence is open here");
-  Sequence twin(*this, sequence.scope_, options_.block_tokens);
-  salts_.hold(twin.scope_.salt);
-  twin.tenant_ = sequence.tenant_;
-  twin.prompt_tokens_ = sequence.prompt_tokens_;
-  twin.request_ = sequence.request_;
-  twin.branch_ = sequence.branch_;
-  sessions_.hold(twin.branch_);
-  twin.nodes_ = sequence.nodes_;
-  tree_.pin(twin.last_node());
-  twin.tail_ = sequence.tail_;
-  twin.first_held_ = sequence.first_held_;
+  Sequence forked(*this, sequence.scope_, options_.block_tokens);
+  salts_.hold(forked.scope_.salt);
+  forked.tenant_ = sequence.tenant_;
+  forked.prompt_tokens_ = sequence.prompt_tokens_;
+  forked.request_ = sequence.request_;
+  forked.branch_ = sequence.branch_;
+  sessions_.hold(forked.branch_);
+  forked.nodes_ = sequence.nodes_;
+  tree_.pin(forked.last_node());
+  forked.tail_ = sequence.tail_;
+  forked.first_held_ = sequence.first_held_;
   const std::uint64_t blocks = sequence.blocks_computed();
   for (std::uint32_t group = 0; group < groups(); ++group) {
     const auto table = sequence.table(group).first(blocks);
-    twin.tables_[group].assign(table.begin(), table.end());
+    forked.tables_[group].assign(table.begin(), table.end());
     for (std::uint64_t b = 0; b < blocks; ++b) {
-      if (twin.holds(group, b)) pool_.share(table[b]);
+      if (forked.holds(group, b)) pool_.share(table[b]);
     }
   }
-  return twin;
+  return forked;
 }
 
 void Cache::close(Sequence& sequence) {

@@ -95,7 +95,7 @@ class Cache : public CacheParts {
   // with the pages of the block that committing it would deduplicate to. False, and nothing
   // happens, where that block lacks a page in a group in which the sequence has one.
   bool commit_existing(Sequence& sequence, std::span<const TokenId> tokens);
-  // The twin shares all blocks, also the last one: whoever writes to that reserves again first. The
+  // The fork shares all blocks, also the last one: whoever writes to that reserves again first. The
   // caller's hashes are not the fork's, which may go on with other tokens than the prompt's.
   Sequence fork(const Sequence& sequence);
   void close(Sequence& sequence);
@@ -166,7 +166,7 @@ class Cache : public CacheParts {
   BlockId take_block();
   void hold(BlockId block);
   bool is_idle(NodeId node) const;
-  bool let_go(NodeId node);
+  bool may_supersede(NodeId node);
   void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);
   void release(BlockId block);

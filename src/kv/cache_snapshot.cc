@@ -37,6 +37,7 @@ NodeSnapshot snapshot_of(const CacheParts& cache, NodeId node) {
                            .whole = tree.is_whole(node),
                            .hash = {},
                            .is_public = tree.region(node) == kPublic,
+                           .is_bounded = tree.is_bounded(node),
                            .children = tree.children(node),
                            .pages = tree.pages(node),
                            .references = 0};

@@ -18,6 +18,7 @@ struct NodeSnapshot {
   bool whole;        // false: a partial block
   std::string hash;  // of whole blocks, when the cache hashes them; 64 digits
   bool is_public;
+  bool is_bounded;  // under a KV policy
   std::uint32_t children;
   std::uint32_t pages;       // of how many groups
   std::uint32_t references;  // of its most held page

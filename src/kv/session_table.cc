@@ -23,7 +23,8 @@ std::string SessionTable::name_of(SaltId salt, std::string_view key) {
   return std::to_string(salt.value()) + ' ' + std::string(key.substr(0, kKeyBytesMax));
 }
 
-BranchRef SessionTable::open(const Opening& opening, const std::function<bool(NodeId)>& let_go) {
+BranchRef SessionTable::open(const Opening& opening,
+                             const std::function<bool(NodeId)>& may_supersede) {
   if (!enabled()) return {};
   if (opening.key.empty()) {
     if (!sessions_.empty() || nodes_superseded() > 0) note_found(opening, kNobody);
@@ -37,7 +38,7 @@ BranchRef SessionTable::open(const Opening& opening, const std::function<bool(No
   std::erase(session->branches, branch);
   session->branches.push_back(branch);
   note_found(opening, branch);
-  if (known && !is_open) supersede(branch, let_go);
+  if (known && !is_open) supersede(branch, may_supersede);
   ++branches_[branch].holders;
   return {branch, branches_[branch].id};
 }
@@ -187,11 +188,12 @@ void SessionTable::drop_closed(std::uint32_t branch) {
 }
 
 // The last that were made are the deepest: they go first.
-void SessionTable::supersede(std::uint32_t branch, const std::function<bool(NodeId)>& let_go) {
+void SessionTable::supersede(std::uint32_t branch,
+                             const std::function<bool(NodeId)>& may_supersede) {
   for (std::uint32_t at = branches_[branch].list.last; at != kNone;) {
     const NodeId node(at);
     at = links_[at].previous;
-    if (links_[node.value()].found_by == openings_ || !let_go(node)) continue;
+    if (links_[node.value()].found_by == openings_ || !may_supersede(node)) continue;
     unlink(node);
     append(kSuperseded, node);
   }

@@ -82,9 +82,9 @@ class SessionTable {
     std::uint64_t first_turn_tokens = 0;  // of its prompt, up to the end of the first turn
     std::int64_t now_ns = 0;
   };
-  // Notes the uses, and supersedes what the request leaves behind and let_go(node) allows. A
+  // Notes the uses, and supersedes what the request leaves behind and may_supersede(node) allows. A
   // request that was opened before leaves nothing more behind. The request holds its branch.
-  BranchRef open(const Opening& opening, const std::function<bool(NodeId)>& let_go);
+  BranchRef open(const Opening& opening, const std::function<bool(NodeId)>& may_supersede);
   // One more sequence holds the branch, or one less: a session with a branch that is held is in
   // use.
   void hold(const BranchRef& branch);
@@ -183,7 +183,7 @@ class SessionTable {
   void forget_branch(std::uint32_t branch);
   void close_branch(std::uint32_t branch);
   void drop_closed(std::uint32_t branch);
-  void supersede(std::uint32_t branch, const std::function<bool(NodeId)>& let_go);
+  void supersede(std::uint32_t branch, const std::function<bool(NodeId)>& may_supersede);
   void note_found(const Opening& opening, std::uint32_t branch);
   NodeList& list_of(std::uint32_t owner) {
     return owner == kSuperseded ? superseded_ : branches_[owner].list;

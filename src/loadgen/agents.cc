@@ -143,8 +143,9 @@ std::string failure_words(std::string_view failure) {
   const std::size_t brace = std::min(failure.find('{'), failure.size());
   const auto body = nlohmann::json::parse(failure.substr(brace), nullptr, false);
   std::string words(failure);
-  if (body.is_object() && body.contains("error") && body["error"].is_object()) {
-    words = body["error"].value("message", words);
+  const auto message = nlohmann::json::json_pointer("/error/message");
+  if (body.is_object() && body.contains(message) && body[message].is_string()) {
+    words = body[message].get<std::string>();
   }
   if (words.size() <= kBytesMax) return words;
   std::size_t end = kBytesMax;

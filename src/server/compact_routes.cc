@@ -57,11 +57,13 @@ constexpr std::array kOfTheAnswer = {
 // `messages`. Where even that is too long, the first turn, which may be an earlier summary, and the
 // newest ones count most.
 Json question_of(const Json& chat, Json messages) {
+  // Fields go to the end of the container: an insertion would compare each with all before it.
   Json question = Json::object();
+  Json::object_t::Container& fields = question.get_ref<Json::object_t&>();
   for (const auto& [name, value] : chat.items()) {
     const bool is_of_answer = std::any_of(kOfTheAnswer.begin(), kOfTheAnswer.end(),
                                           [&](const char* other) { return name == other; });
-    if (!is_of_answer && name != "messages") question[name] = value;
+    if (!is_of_answer && name != "messages") fields.emplace_back(name, value);
   }
   question["messages"] = std::move(messages);
   question["tool_choice"] = "none";

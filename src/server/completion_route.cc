@@ -55,7 +55,8 @@ ReadingMemory reading_memory(const HttpRequest& request, const ServerState& stat
 ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory) {
   return {.memory = memory,
           .may_take_long = request.may_take_long,
-          .context_tokens = request.caller.context_tokens};
+          .context_tokens = request.caller.context_tokens,
+          .output_tokens = request.caller.output_tokens};
 }
 
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {

@@ -101,7 +101,9 @@ Result<WayResult> go_preempted(const VerifyHarness& harness) {
   }
   std::uint64_t prompts = 0;
   for (const engine::Request& question : questions) {
-    prompts += (question.prompt.size() + options.block_tokens - 1) / options.block_tokens;
+    const std::uint64_t tokens = question.prompt.size();
+    const std::uint64_t kept = tokens - options.kv_policy.tokens_dropped(tokens);
+    prompts += (kept + options.block_tokens - 1) / options.block_tokens;
   }
   WayResult shown;
   for (std::uint64_t spare = questions.size(); spare-- > 0;) {

@@ -97,6 +97,10 @@ TEST(ChatSession, AQuestionThatIsTooLongOnItsOwnIsAnError) {
   EXPECT_FALSE(session.ask(std::string(300, 'x')).ok());
   EXPECT_TRUE(session.messages().empty());
   EXPECT_TRUE(session.ask("short").ok());
+  EXPECT_TRUE(session.ask("another").ok());
+  // What was left out to make room for it in vain is there again.
+  EXPECT_FALSE(session.ask(std::string(300, 'x')).ok());
+  EXPECT_EQ(session.messages().size(), 4u);
 }
 
 TEST(ChatSession, OlderTurnsBecomeASummaryThatIsFilledAhead) {

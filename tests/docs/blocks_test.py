@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ import served
 
 ADDRESS = "http://127.0.0.1:8000"
 BLOCK_SECONDS = 100
+PAGES_SECONDS = 240  # of processor time, of all blocks together: two minutes on two cores
 # Languages that blocks may be marked with; of them `sh` is run.
 LANGUAGES = {"sh", "shell", "console", "text", "json", "yaml", "cmake", "jinja", "mermaid", "ini"}
 
@@ -123,6 +125,9 @@ class Blocks(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.server.stop()
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = spent.ru_utime + spent.ru_stime
+        assert seconds < PAGES_SECONDS, f"blocks and their server took {seconds:.0f} s of processor time"
 
     def run_page(self, page):
         found = [block for block in pages.blocks(page) if block.language == "sh"]

@@ -303,6 +303,28 @@ TEST_F(EvalCommand, APolicyThatDropsNothingCostsNothing) {
   EXPECT_EQ(divergence["same_top"], 1);
 }
 
+// What keeps nothing from most positions, or more than is read, has no price there: no verdict.
+TEST_F(EvalCommand, APolicyThatIsHardlyReachedDoesNotPass) {
+  const std::vector<std::string> depth = {"--quick", "--depth", "100", "--positions", "50"};
+  struct Case {
+    const char* policy;
+    double share;  // of positions 100 to 149, from which something is kept
+  };
+  for (const Case& c : {Case{"window:400", 0}, Case{"window:151", 0}, Case{"window:140", 0.2},
+                        Case{"streaming:4+91", 1}}) {
+    std::vector<std::string> words = {"--policy", c.policy};
+    words.insert(words.end(), depth.begin(), depth.end());
+    const nlohmann::json json = eval_json(words);
+    EXPECT_EQ(json["measurements"]["bf16@" + std::string(c.policy)]["bounded_share"], c.share)
+        << c.policy;
+    const std::string reason = json["measurements"]["bf16@" + std::string(c.policy)]["reason"];
+    EXPECT_EQ(reason.find("measure deeper") != std::string::npos, c.share < 0.5) << reason;
+    if (c.share < 0.5) {
+      EXPECT_EQ(json["rows"][1]["passes"], "fails") << c.policy;
+    }
+  }
+}
+
 TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
   const nlohmann::json json =
       eval_json({"--policy", "window:60,streaming:4+60", "--beyond", "4096"});

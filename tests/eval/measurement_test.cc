@@ -41,9 +41,9 @@ TEST(Measurement, WhatLacksAMemberOrHasAnotherTypeIsNone) {
     return read_measurement(changed);
   };
   for (const char* const pointer :
-       {"/bits_per_token", "/perplexity_windows", "/perplexity_depth/value", "/divergence",
-        "/divergence/kl_mean", "/divergence/positions", "/tasks", "/tasks/0", "/tasks/0/task",
-        "/tasks/0/right", "/tasks/0/cells", "/tasks/0/cells/0/asked"}) {
+       {"/bits_per_token", "/bounded_share", "/perplexity_windows", "/perplexity_depth/value",
+        "/divergence", "/divergence/kl_mean", "/divergence/positions", "/tasks", "/tasks/0",
+        "/tasks/0/task", "/tasks/0/right", "/tasks/0/cells", "/tasks/0/cells/0/asked"}) {
     EXPECT_TRUE(read_measurement(whole)) << pointer;
     EXPECT_FALSE(without(pointer, nullptr)) << pointer;
     EXPECT_FALSE(without(pointer, true)) << pointer;
@@ -65,6 +65,11 @@ TEST(Measurement, PassesWithinAllBounds) {
   Measurement other_top = good();
   other_top.divergence.same_top = 0.9799;
   EXPECT_THAT(reason_against(other_top), HasSubstr("97.99 % of positions, less than 98 %"));
+  Measurement unbounded = good();
+  unbounded.bounded_share = 0.5;
+  EXPECT_EQ(reason_against(unbounded), "");
+  unbounded.bounded_share = 0.49;
+  EXPECT_THAT(reason_against(unbounded), HasSubstr("from 49 % of the positions measured"));
 }
 
 TEST(Measurement, ATaskCountsWhereTheBaselineHasHalfOfItRight) {

@@ -104,13 +104,13 @@ TEST(BlockHashes, OfAForkAreThoseOfWhatItGoesOnWith) {
   auto outcome = fixture.cache().open(fixture.everyone(), {}, prompt, computed);
   Sequence& sequence = std::get<Opened>(outcome).sequence;
   ASSERT_TRUE(fixture.feed(sequence, counting(1, 4)));
-  Sequence twin = fixture.cache().fork(sequence);
-  ASSERT_TRUE(fixture.feed(twin, counting(70, 4)));
+  Sequence forked = fixture.cache().fork(sequence);
+  ASSERT_TRUE(fixture.feed(forked, counting(70, 4)));
   const Tokens other = counting(1, 4) + counting(70, 5);
   EXPECT_EQ(hashes_of(fixture, fixture.everyone(), other), chain(other, "", "", 0));
 }
 
-// The asker had another split in mind than the blocks that the request goes on from.
+// The caller had another split in mind than the blocks that the request goes on from.
 TEST(BlockHashes, AreThoseOfTheChainThatIsThereWhateverTheCallerComputed) {
   const Tokens prompt = counting(1, 13);
   CacheFixture fixture(naming(16));

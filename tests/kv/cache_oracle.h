@@ -19,21 +19,21 @@ class CacheOracle {
   };
 
   // Remembers all that a request has computed. `public_tokens` counts whole blocks.
-  void commit(const LookupScope& asker, std::uint64_t public_tokens,
+  void commit(const LookupScope& client, std::uint64_t public_tokens,
               std::span<const TokenId> tokens) {
-    texts_.push_back({asker, public_tokens, {tokens.begin(), tokens.end()}});
+    texts_.push_back({client, public_tokens, {tokens.begin(), tokens.end()}});
   }
 
-  // The longest beginning of the prompt that was committed where the asker may look: in its own
+  // The longest beginning of the prompt that was committed where the client may look: in its own
   // region, or in the public part of anyone's text. At most prompt - 1.
-  std::uint64_t longest(const LookupScope& asker, std::span<const TokenId> prompt) const {
+  std::uint64_t longest(const LookupScope& client, std::span<const TokenId> prompt) const {
     std::uint64_t longest = 0;
     for (const Text& text : texts_) {
-      if (text.asker.space != asker.space) continue;
+      if (text.client.space != client.space) continue;
       const auto end =
           std::mismatch(prompt.begin(), prompt.end(), text.tokens.begin(), text.tokens.end());
       auto shared = static_cast<std::uint64_t>(end.first - prompt.begin());
-      const bool open = text.asker.tenant == 0 || text.asker.tenant == asker.tenant;
+      const bool open = text.client.tenant == 0 || text.client.tenant == client.tenant;
       if (!open) shared = std::min(shared, text.public_tokens);
       longest = std::max(longest, shared);
     }
@@ -42,7 +42,7 @@ class CacheOracle {
 
  private:
   struct Text {
-    LookupScope asker;
+    LookupScope client;
     std::uint64_t public_tokens;
     std::vector<TokenId> tokens;
   };

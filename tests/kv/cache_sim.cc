@@ -116,31 +116,31 @@ std::vector<TokenId> Simulation::random_tokens(std::uint64_t length) {
 void Simulation::extend_plan(Request& request, const std::vector<TokenId>& more) {
   for (const TokenId token : more) {
     const std::uint64_t before =
-        request.digests.empty() ? 0x1234 + request.asker.space : request.digests.back();
+        request.digests.empty() ? 0x1234 + request.client.space : request.digests.back();
     request.plan.push_back(token);
     request.digests.push_back(digest(before, token));
   }
 }
 
 void Simulation::open() {
-  CacheOracle::LookupScope asker = {.space = random(8) == 0 ? 1u : 0u, .tenant = 0};
-  if (!options_.kv_policy.is_full() && random(2) == 0) asker.space = kBoundedSpace;
-  if (options_.tenants) asker.tenant = options_.exact ? 1 + random(3) : random(3);
-  CacheScope scope = scope_of(asker.space, asker.tenant);
-  if (asker.tenant != 0) scope.public_tokens = options_.exact ? 6 : random(3) * 5;
+  CacheOracle::LookupScope client = {.space = random(8) == 0 ? 1u : 0u, .tenant = 0};
+  if (!options_.kv_policy.is_full() && random(2) == 0) client.space = kBoundedSpace;
+  if (options_.tenants) client.tenant = options_.exact ? 1 + random(3) : random(3);
+  CacheScope scope = scope_of(client.space, client.tenant);
+  if (client.tenant != 0) scope.public_tokens = options_.exact ? 6 : random(3) * 5;
   const std::vector<TokenId> prompt = random_tokens(1 + random(24));
-  const Match match = find(asker, scope, prompt);
+  const Match match = find(client, scope, prompt);
   if (report_.failure) return;
-  admit(asker, scope, match, prompt);
+  admit(client, scope, match, prompt);
 }
 
-void Simulation::admit(const CacheOracle::LookupScope& asker, const CacheScope& scope,
+void Simulation::admit(const CacheOracle::LookupScope& client, const CacheScope& scope,
                        const Match& match, const std::vector<TokenId>& prompt) {
-  log("open " + text(prompt.size()) + " tokens as " + text(asker.tenant) + ", matched " +
+  log("open " + text(prompt.size()) + " tokens as " + text(client.tenant) + ", matched " +
       text(match.tokens));
   std::vector<BlockHash> names;
   if (options_.hash_blocks && random(2) == 0) {
-    const Status named = hash_prompt(hasher_, adapter_of(asker.space), salt_of(asker.tenant),
+    const Status named = hash_prompt(hasher_, adapter_of(client.space), salt_of(client.tenant),
                                      scope.public_tokens, prompt, options_.block_tokens, names);
     if (!named.ok()) fail(named.error().message);
   }
@@ -159,7 +159,7 @@ void Simulation::admit(const CacheOracle::LookupScope& asker, const CacheScope& 
   report_.blocks_asked += (prompt.size() - 1) / options_.block_tokens;
   requests_.push_back(
       {.sequence = std::move(opened.sequence),
-       .asker = asker,
+       .client = client,
        .public_tokens = scope.public_tokens / options_.block_tokens * options_.block_tokens,
        .tokens = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(match.tokens)},
        .plan = {},
@@ -201,7 +201,7 @@ void Simulation::compute(Request& request) {
   const auto first = request.plan.begin() + static_cast<std::ptrdiff_t>(done);
   request.tokens.insert(request.tokens.end(), first, first + static_cast<std::ptrdiff_t>(count));
   cache_.commit(request.sequence, std::span(request.tokens).subspan(done));
-  oracle_.commit(request.asker, request.public_tokens, request.tokens);
+  oracle_.commit(request.client, request.public_tokens, request.tokens);
 }
 
 void Simulation::fork(std::size_t index) {
@@ -210,7 +210,7 @@ void Simulation::fork(std::size_t index) {
   land(request);
   request.tokens_room = 0;  // what it reserved is shared now, and is to be reserved again
   Request twin = {.sequence = cache_.fork(request.sequence),
-                  .asker = request.asker,
+                  .client = request.client,
                   .public_tokens = request.public_tokens,
                   .tokens = request.tokens,
                   .plan = {},

@@ -8,7 +8,7 @@
 // own tokens, and every invariant is checked. A stale, foreign or shifted block, a torn copy or a
 // block freed too early shows as a wrong digest.
 //
-// Every match is compared with the oracle (cache_oracle.h): never longer than what the asker may
+// Every match is compared with the oracle (cache_oracle.h): never longer than what the client may
 // see, and with `exact`, where nothing is ever evicted, exactly as long; what explain() says of it
 // agrees with it (its reasons are held against the truth in explain_model_test.cc). What
 // blocks_needed() says is what is granted or refused, and what it takes. Names are those of the
@@ -59,7 +59,7 @@ struct SimOptions {
   std::uint32_t event_ring = 0;
   bool share = true;
   bool live_curve = false;
-  // The pool must be so large that nothing is evicted; all askers have a salt or none has, and all
+  // The pool must be so large that nothing is evicted; all clients have a salt or none has, and all
   // have one split into public and private: where it differs, the choice between the public branch
   // and one's own (README: I2) may give less than the longest (isolation_test.cc shows it).
   bool exact = false;

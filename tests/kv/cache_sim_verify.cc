@@ -5,22 +5,22 @@
 
 namespace pagoda::kv {
 
-Match Simulation::find(const CacheOracle::LookupScope& asker, const CacheScope& scope,
+Match Simulation::find(const CacheOracle::LookupScope& client, const CacheScope& scope,
                        const std::vector<TokenId>& prompt) {
   const bool swapped = options_.sabotage == Sabotage::kForeignRegion;
-  Match match = swapped ? cache_.match(scope_of(asker.space, 1 + asker.tenant % 3), prompt)
+  Match match = swapped ? cache_.match(scope_of(client.space, 1 + client.tenant % 3), prompt)
                         : cache_.match(scope, prompt);
-  const std::uint64_t longest = options_.share ? oracle_.longest(asker, prompt) : 0;
+  const std::uint64_t longest = options_.share ? oracle_.longest(client, prompt) : 0;
   if (match.tokens > longest) {
     fail("matched " + text(match.tokens) + " of the " + text(longest) +
-         " tokens that the asker may see");
+         " tokens that the client may see");
   }
   if (options_.exact && match.tokens < longest) {
     fail("matched " + text(match.tokens) + " where " + text(longest) + " are cached");
   }
   if (swapped) match = cache_.match(scope, prompt);  // it was not noticed this time
   verify_explanation(scope, prompt, match);
-  if (options_.hash_blocks) verify_hashes(asker, prompt, match.nodes);
+  if (options_.hash_blocks) verify_hashes(client, prompt, match.nodes);
   return match;
 }
 
@@ -41,15 +41,15 @@ void Simulation::verify_explanation(const CacheScope& scope, std::span<const Tok
 }
 
 // Block by block from the root's name; the salt enters where the first private block is.
-void Simulation::verify_hashes(const CacheOracle::LookupScope& asker,
+void Simulation::verify_hashes(const CacheOracle::LookupScope& client,
                                std::span<const TokenId> prompt, std::span<const NodeId> nodes) {
   BlockHash parent = root_hash();
   SaltId above = kPublic;
   for (std::size_t block = 0; block < nodes.size(); ++block) {
     const SaltId region = cache_.tree().region(nodes[block]);
-    const std::string salt = region != above ? salt_of(asker.tenant) : "";
+    const std::string salt = region != above ? salt_of(client.tenant) : "";
     const auto tokens = prompt.subspan(block * options_.block_tokens, options_.block_tokens);
-    parent = hasher_.hash(parent, tokens, {adapter_of(asker.space), salt}).value();
+    parent = hasher_.hash(parent, tokens, {adapter_of(client.space), salt}).value();
     if (cache_.hashes().of(nodes[block]) != parent)
       return fail("block " + text(block) + " is misnamed");
     above = region;

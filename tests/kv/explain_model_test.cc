@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kPublicTokens = 8;
 
 struct Running {
-  OracleScope asker;
+  OracleScope client;
   OracleText text;
   std::uint64_t prompt_tokens;
   Sequence sequence;
@@ -53,25 +53,25 @@ class Lookups {
   std::uint64_t random(std::uint64_t bound) { return random_bits(seed_, 1, draws_++) % bound; }
 
   // Owner 1 has two salts, owner 2 one; two more salts are nobody's.
-  OracleScope random_asker() {
+  OracleScope random_client() {
     const std::uint64_t space = random(8);
     const auto& name = kSpaces[space < 6 ? 0 : space - 5];
-    OracleScope asker = {.space = name.first, .adapter = name.second};
-    if (!salted_) return asker;
+    OracleScope client = {.space = name.first, .adapter = name.second};
+    if (!salted_) return client;
     const std::uint64_t who = random(5);
-    asker.salt = std::string(1, static_cast<char>('a' + who));
-    asker.owner = who < 2 ? 1 : who == 2 ? 2 : 0;
-    asker.public_tokens = kPublicTokens;
-    return asker;
+    client.salt = std::string(1, static_cast<char>('a' + who));
+    client.owner = who < 2 ? 1 : who == 2 ? 2 : 0;
+    client.public_tokens = kPublicTokens;
+    return client;
   }
-  static std::vector<std::string> siblings(const OracleScope& asker) {
-    if (asker.owner == 0) return {};
-    return asker.owner == 1 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"c"};
+  static std::vector<std::string> siblings(const OracleScope& client) {
+    if (client.owner == 0) return {};
+    return client.owner == 1 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"c"};
   }
-  CacheScope scope(const OracleScope& asker) {
+  CacheScope scope(const OracleScope& client) {
     CacheScope made =
-        cache_.scope(asker.space, asker.salt, asker.adapter, OwnerId(asker.owner)).value();
-    made.public_tokens = asker.public_tokens;
+        cache_.scope(client.space, client.salt, client.adapter, OwnerId(client.owner)).value();
+    made.public_tokens = client.public_tokens;
     return made;
   }
 
@@ -116,18 +116,18 @@ class Lookups {
   }
 
   void open() {
-    const OracleScope asker = random_asker();
+    const OracleScope client = random_client();
     const OracleText prompt = random_prompt();
-    const CacheScope where = scope(asker);
+    const CacheScope where = scope(client);
     const Match match = cache_.match(where, prompt);
     auto outcome = cache_.open(where, match, prompt);
     auto* const opened = std::get_if<Opened>(&outcome);
     if (opened == nullptr) return;
-    truth_.after_eviction(asker.account(), false);
+    truth_.after_eviction(client.account(), false);
     for (const Copy& copy : opened->copies) cache_.copied(copy);
     if (match.partial) truth_.released(*match.partial);
     asked_.push_back(prompt);
-    running_.push_back({asker, prompt, prompt.size(), std::move(opened->sequence)});
+    running_.push_back({client, prompt, prompt.size(), std::move(opened->sequence)});
   }
 
   void grow(std::size_t index) {
@@ -137,7 +137,7 @@ class Lookups {
     const std::uint64_t to = done + 1 + random(request.text.size() - done);
     auto room = cache_.reserve(request.sequence, to);
     if (std::holds_alternative<OutOfBlocks>(room)) return close(index);
-    truth_.after_eviction(request.asker.account(), false);
+    truth_.after_eviction(request.client.account(), false);
     cache_.commit(request.sequence, std::span(request.text).subspan(done, to - done));
     truth_.after_growth();
     truth_.committed(request.sequence, done, request.prompt_tokens);
@@ -154,15 +154,16 @@ class Lookups {
   }
 
   void ask() {
-    const OracleScope asker = random_asker();
+    const OracleScope client = random_client();
     const OracleText prompt = random_prompt();
     const Explanation why =
-        cache_.explain(scope(asker), prompt, cache_.match(scope(asker), prompt));
-    const ExpectedMiss truth = truth_.explain(asker, prompt, siblings(asker));
+        cache_.explain(scope(client), prompt, cache_.match(scope(client), prompt));
+    const ExpectedMiss truth = truth_.explain(client, prompt, siblings(client));
     ++lookups;
     counters.add(why);
     std::string told = "seed " + std::to_string(seed_) + ", lookup " + std::to_string(lookups) +
-                       " as \"" + asker.salt + "\" in " + asker.space + "/" + asker.adapter + ":";
+                       " as \"" + client.salt + "\" in " + client.space + "/" + client.adapter +
+                       ":";
     for (const TokenId token : prompt) told += " " + std::to_string(token.value());
     SCOPED_TRACE(told);
     EXPECT_EQ(reason_name(why.reason), reason_name(truth.reason));

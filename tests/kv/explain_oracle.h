@@ -1,7 +1,7 @@
 // What explanations of the cache must say, by the simplest means: all that the tree holds is read
 // out after each operation and compared with what it held before; what is gone has left.
 //
-// All askers have a salt and one split into public and private, or none has: then a text has one
+// All clients have a salt and one split into public and private, or none has: then a text has one
 // path, and who may see which of its blocks is a matter of the split alone.
 #pragma once
 
@@ -100,34 +100,34 @@ class ExplainOracle {
   // Someone let go of it: a request that ends, or a copy that was made of it.
   void released(NodeId node) { used_[node_of(node)] = cache_.clock().time_ns; }
 
-  // `siblings`: all salts of the asker's owner.
-  ExpectedMiss explain(const OracleScope& asker, const OracleText& prompt,
+  // `siblings`: all salts of the client's owner.
+  ExpectedMiss explain(const OracleScope& client, const OracleText& prompt,
                        const std::vector<std::string>& siblings) const {
     ExpectedMiss truth;
     const std::uint64_t most = prompt.empty() ? 0 : prompt.size() - 1;
-    const NodeId root = roots_.at({asker.space, asker.adapter});
-    truth.matched = truth.reachable = shared(root, asker.salt, prompt);
+    const NodeId root = roots_.at({client.space, client.adapter});
+    truth.matched = truth.reachable = shared(root, client.salt, prompt);
     if (prompt.size() < 2) {
       truth.reason = MissReason::kTooShort;
       return truth;
     }
     if (truth.matched == most) return truth;
-    find_gone(asker, root, prompt, truth);
+    find_gone(client, root, prompt, truth);
     const auto try_as = [&](NodeId there, const std::string& salt, MissReason reason) {
       const std::uint64_t tokens = shared(there, salt, prompt);
       if (tokens <= truth.reachable) return;
       truth = {.reason = reason, .matched = truth.matched, .reachable = tokens};
     };
     for (const auto& [name, there] : roots_) {
-      const bool same_space = name.first == asker.space;
+      const bool same_space = name.first == client.space;
       if (there == root) continue;
-      try_as(there, asker.salt, same_space ? MissReason::kOtherAdapter : MissReason::kOtherFormat);
+      try_as(there, client.salt, same_space ? MissReason::kOtherAdapter : MissReason::kOtherFormat);
     }
     for (const std::string& salt : siblings) try_as(root, salt, MissReason::kOtherSalt);
     if (truth.reason != MissReason::kNone) return truth;
     truth.reason = MissReason::kNeverSeen;
     for (const Node& node : nodes_) {
-      const bool goes_on = truth.matched > 0 && is_visible(node, root, asker.salt) &&
+      const bool goes_on = truth.matched > 0 && is_visible(node, root, client.salt) &&
                            node.text.size() > truth.matched &&
                            shared_length(node.text, prompt) == truth.matched;
       if (!goes_on) continue;
@@ -170,8 +170,8 @@ class ExplainOracle {
   static bool begins(const OracleText& text, const OracleText& beginning) {
     return shared_length(text, beginning) == beginning.size();
   }
-  std::string region_of(const OracleScope& asker, std::uint64_t begin) const {
-    return begin + cache_.options().block_tokens <= asker.public_tokens ? "" : asker.salt;
+  std::string region_of(const OracleScope& client, std::uint64_t begin) const {
+    return begin + cache_.options().block_tokens <= client.public_tokens ? "" : client.salt;
   }
   static bool is_visible(const Node& node, NodeId root, const std::string& salt) {
     return node.root == root && (node.region.empty() || node.region == salt);
@@ -209,14 +209,14 @@ class ExplainOracle {
     return prompt.empty() ? 0 : std::min<std::uint64_t>(longest, prompt.size() - 1);
   }
 
-  void find_gone(const OracleScope& asker, NodeId root, const OracleText& prompt,
+  void find_gone(const OracleScope& client, NodeId root, const OracleText& prompt,
                  ExpectedMiss& truth) const {
     const std::uint64_t block_tokens = cache_.options().block_tokens;
     std::uint64_t begin = truth.matched / block_tokens * block_tokens;
     std::optional<Left> first;
     const auto find = [&](std::uint64_t tokens) {
       const OracleText text(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(tokens));
-      const auto left = left_.find({root, region_of(asker, begin), text});
+      const auto left = left_.find({root, region_of(client, begin), text});
       if (left == left_.end()) return false;
       if (tokens > truth.reachable) {
         truth.reachable = std::min<std::uint64_t>(tokens, prompt.size() - 1);
@@ -236,7 +236,7 @@ class ExplainOracle {
     truth.reason = is_reset ? MissReason::kCleared : MissReason::kEvicted;
     truth.evictions = first->evictions;
     for (Eviction& eviction : truth.evictions) {
-      eviction.for_others = !is_reset && first->account != asker.account();
+      eviction.for_others = !is_reset && first->account != client.account();
     }
   }
 

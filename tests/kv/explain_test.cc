@@ -112,7 +112,7 @@ TEST(Explain, SaysThatTheCacheWasReset) {
   EXPECT_EQ(told.eviction, (Eviction{EvictionCause::kReset, 3 * kSecond, 3 * kSecond, false}));
 }
 
-// What left is known in the region it was of, whatever the asker's own split.
+// What left is known in the region it was of, whatever the client's own split.
 TEST(Explain, KnowsWhatLeftOfThePublicRegionAndOfOnesOwn) {
   CacheFixture fixture(remembering(16));
   fixture.serve(counting(1, 8));

@@ -18,7 +18,7 @@ inline std::string text(std::uint64_t number) { return std::to_string(number); }
 
 struct Request {
   Sequence sequence;
-  CacheOracle::LookupScope asker;
+  CacheOracle::LookupScope client;
   std::uint64_t public_tokens;         // whole blocks
   std::vector<TokenId> tokens;         // computed
   std::vector<TokenId> plan;           // what it will compute
@@ -74,13 +74,13 @@ class Simulation {
   // What a group keeps of a request's tokens.
   memory::AttentionSpec spec_of(const Request& request, std::uint32_t group) const {
     const memory::AttentionSpec& own = options_.groups[group];
-    return request.asker.space == kBoundedSpace ? options_.kv_policy.of(own) : own;
+    return request.client.space == kBoundedSpace ? options_.kv_policy.of(own) : own;
   }
 
   // Doing (cache_sim.cc)
   void operate();
   void open();
-  void admit(const CacheOracle::LookupScope& asker, const CacheScope& scope, const Match& match,
+  void admit(const CacheOracle::LookupScope& client, const CacheScope& scope, const Match& match,
              const std::vector<TokenId>& prompt);
   void grow(std::size_t index);
   void compute(Request& request);
@@ -108,11 +108,11 @@ class Simulation {
   }
   void expect_refusal(const OutOfBlocks& shortage, const Asked& asked);
   void expect_granted(const Asked& asked);
-  Match find(const CacheOracle::LookupScope& asker, const CacheScope& scope,
+  Match find(const CacheOracle::LookupScope& client, const CacheScope& scope,
              const std::vector<TokenId>& prompt);
   void verify_explanation(const CacheScope& scope, std::span<const TokenId> prompt,
                           const Match& match);
-  void verify_hashes(const CacheOracle::LookupScope& asker, std::span<const TokenId> prompt,
+  void verify_hashes(const CacheOracle::LookupScope& client, std::span<const TokenId> prompt,
                      std::span<const NodeId> nodes);
   void compare(BlockId mine, BlockId existing);
   void verify();

@@ -127,6 +127,8 @@ TEST(Bounds, AStopListIsCountedBeforeItIsCopied) {
   EXPECT_EQ(bounds_fixture().post(kCompletionsPath, body).status, 200);
   body["cache_salt"] = std::string(513, 'x');
   EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["param"], "cache_salt");
+  body["cache_salt"] = "\nkv_policy=window:4";  // would be taken for a KV policy in block hashes
+  EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["param"], "cache_salt");
 }
 
 TEST(Bounds, APromptThatCannotFitIsNotTokenised) {

@@ -85,6 +85,14 @@ TEST(CompactionApi, AConversationBeyondTheContextIsSummarisedInPart) {
   EXPECT_LT(reply["messages"].size(), body["messages"].size());
 }
 
+// Comparing each field with those before it would take minutes.
+TEST(CompactionApi, ManyFieldsTakeLinearTime) {
+  Json body = compact_body(8);
+  Json::object_t::Container& fields = body.get_ref<Json::object_t&>();
+  for (int i = 0; i < 500'000; ++i) fields.emplace_back("f" + std::to_string(i), 0);
+  EXPECT_NE(compaction_fixture().ask(kCompactPath, body)["summary"], "");
+}
+
 TEST(CompactionApi, WrongFieldsAreRefusedByPath) {
   StoryFixture& fixture = compaction_fixture();
   const std::vector<std::pair<Json, const char*>> rows = {

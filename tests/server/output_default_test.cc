@@ -9,7 +9,8 @@ namespace {
 constexpr const char* kOutputKeys =
     "tenant plain\nkey plain-key plain\n"
     "tenant small output_tokens_default=3\nkey small-key small\n"
-    "tenant large output_tokens_default=21\nkey large-key large\n";
+    "tenant large output_tokens_default=21\nkey large-key large\n"
+    "tenant bounded output_tokens=12\nkey bounded-key bounded\n";
 
 constexpr std::uint64_t kOutputDefault = 9;
 
@@ -52,15 +53,16 @@ TEST_F(OutputDefault, HoldsForTheOtherApis) {
   EXPECT_EQ(response["usage"]["output_tokens"], 9);
   EXPECT_EQ(response["status"], "incomplete");
   // Ollama's options have no ignore_eos: the story is longer than the limit.
-  const auto ollama = [&](Json options) {
+  const auto ollama = [&](Json options, const char* key = "plain-key") {
     options["temperature"] = 0;
-    return ask("plain-key", "/api/generate",
+    return ask(key, "/api/generate",
                {{"prompt", "Tell me of Tom."}, {"stream", false}, {"options", options}});
   };
   const Json limited = ollama(Json::object());
   EXPECT_EQ(limited["eval_count"], 9);
   EXPECT_EQ(limited["done_reason"], "length");
   EXPECT_GT(ollama({{"num_predict", -1}})["eval_count"], 9) << "asks for what fits";
+  EXPECT_EQ(ollama({{"num_predict", -2}}, "bounded-key")["eval_count"], 12) << "within limits";
   EXPECT_EQ(ollama({{"num_predict", 4}})["eval_count"], 4);
 }
 

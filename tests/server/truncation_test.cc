@@ -5,7 +5,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/translated_chat.h"
 #include "server/long_chats.h"
-#include "server/tenants_fixture.h"
+#include "server/story_fixture.h"
 
 namespace pagoda::server {
 namespace {
@@ -356,35 +356,6 @@ TEST(Truncation, IsWorkForATextWorker) {
   };
   EXPECT_EQ(read(1).prompts.size(), 1u);
   EXPECT_THROW(read(12), TakesLong);
-}
-
-class TruncationTenants : public TenantsFixture {
- protected:
-  TruncationTenants()
-      : TenantsFixture(
-            "tenant small context_tokens=200\nkey small-key small\n"
-            "tenant wide\nkey wide-key wide\n") {}
-};
-
-TEST_F(TruncationTenants, ATenantsContextIsTheOneThatCounts) {
-  const Json body = with_field(long_chat_body(long_chat(3)), "truncation", "auto");
-  const Json small = ask("small-key", kChatApiPath, body);
-  EXPECT_EQ(small["prompt_truncated"]["limit_tokens"], 200 - 8);
-  EXPECT_LE(small["usage"]["prompt_tokens"], 200 - 8);
-  EXPECT_FALSE(ask("wide-key", kChatApiPath, body).contains("prompt_truncated"));
-}
-
-// An output that is longer than what the context leaves is cut, not refused.
-TEST_F(TruncationTenants, OutputsOfOtherApisGiveWayToATenantsContext) {
-  const Json messages = Json::array({{{"role", "user"}, {"content", "Once"}}});
-  Json body = long_messages_body(messages);
-  body["max_tokens"] = 400;
-  EXPECT_LE(ask("small-key", "/v1/messages", body)["usage"]["output_tokens"], 200);
-  Json items = long_responses_body(messages);
-  items["max_output_tokens"] = 400;
-  EXPECT_LE(ask("small-key", "/v1/responses", items)["usage"]["total_tokens"], 200);
-  const Json beyond = post("small-key", "/v1/messages", long_messages_body(long_chat(4))).body;
-  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the context holds 200"));
 }
 
 // An attempt copies the messages that stay: what has no text takes memory, too.

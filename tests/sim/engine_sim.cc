@@ -69,7 +69,7 @@ class Witness final : public engine::ReplySink {
                        reason == FinishReason::kContext;
     answers_whole_ += whole ? 1 : 0;
     if (answer == 0 && record.retain) retain_ = *record.retain;
-    if (whole && request_.retain && !record.retain) fail(answer, "a wish without an answer");
+    if (whole && request_.retain && !record.retain) fail(answer, "retain: no answer to it");
     if (record.retain && record.retain->tokens > request_.retain->tokens) {
       fail(answer, "more was retained than was asked for");
     }

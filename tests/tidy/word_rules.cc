@@ -17,7 +17,7 @@ struct Metaphor {
 const std::vector<Metaphor>& metaphor_table() {
   static const std::vector<Metaphor> kTable = {
       {"arithmetics", "numerics"},
-      {"asker", "caller, client or scope", {"src/engine/", "tests/kv/"}},
+      {"asker", "caller, client or scope"},
       {"bell", "notifier"},
       {"berth", "staging buffer"},
       {"board", "reader or snapshot"},
@@ -54,11 +54,11 @@ const std::vector<Metaphor>& metaphor_table() {
       {"spoilt", "not finite"},
       {"tally", "counter"},
       {"trail", "match or path"},
-      {"twin", "reference or copy", {"src/kv/", "tests/kv/"}},
+      {"twin", "reference or copy", {"tests/kv/"}},
       {"unfit", "deferred"},
       {"upkeep", "maintenance"},
-      {"wish", "request or parameters", {"src/cli/", "src/engine/", "tests/sim/"}},
-      {"yardstick", "reference", {"src/engine/"}},
+      {"wish", "request or parameters"},
+      {"yardstick", "reference"},
   };
   return kTable;
 }

@@ -72,6 +72,7 @@ class WrongBackend final : public engine::Backend {
   kv::Cache& cache() override { return backend_->cache(); }
   engine::Runner& runner() override { return runner_; }
   const kv::memory::PageLayout& page_layout() const override { return backend_->page_layout(); }
+  std::span<const kv::memory::AttentionSpec> groups() const override { return backend_->groups(); }
   std::size_t threads() const override { return backend_->threads(); }
   std::string device_name() const override { return backend_->device_name(); }
   std::uint64_t kv_bytes() const override { return backend_->kv_bytes(); }

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/core.h"
 #include "engine/runner.h"
 #include "kv/cache.h"
+#include "kv/memory/cache_groups.h"
 #include "kv/memory/page_layout.h"
 #include "kv/tiers/page_copier.h"
 
@@ -24,6 +26,8 @@ class Backend {
   virtual kv::Cache& cache() = 0;
   virtual Runner& runner() = 0;
   virtual const kv::memory::PageLayout& page_layout() const = 0;
+  // Returns what each KV cache group keeps by the model itself; a request's KV policy bounds more.
+  virtual std::span<const kv::memory::AttentionSpec> groups() const = 0;
   virtual std::size_t threads() const = 0;
   // Names the computing device for people: "2 threads", "NVIDIA H200".
   virtual std::string device_name() const = 0;

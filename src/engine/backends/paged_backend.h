@@ -34,6 +34,7 @@ class PagedBackend : public Backend {
   const CoreOptions& core_options() const final { return core_options_; }
   kv::Cache& cache() final { return *cache_; }
   const kv::memory::PageLayout& page_layout() const final { return layout_; }
+  std::span<const kv::memory::AttentionSpec> groups() const final { return groups_; }
   std::size_t threads() const final { return pool_.threads(); }
   std::uint64_t kv_bytes() const final;
   std::uint64_t kv_tokens() const final;

@@ -91,10 +91,10 @@ void Loader::read_block(Load& load, std::uint64_t block, std::int64_t now_ns) {
 
 bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
   if (const auto asked = lookups_.find(report.ticket); asked != lookups_.end()) {
-    Load* const asker = asked->second;
+    Load* const waiting = asked->second;
     lookups_.erase(asked);
-    if (asker == nullptr) return true;
-    Load& load = *asker;
+    if (waiting == nullptr) return true;
+    Load& load = *waiting;
     load.lookup = 0;
     if (load.task == nullptr) return true;
     const bool fine = report.fault == kv::StoreFault::kNone;

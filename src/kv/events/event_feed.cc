@@ -6,7 +6,7 @@ namespace pagoda::kv {
 
 void EventFeed::push(CacheEventKind kind, NodeId node, std::uint32_t group) const {
   if (!tree_.is_whole(node)) return;
-  const bool is_public = tree_.region(node) == kPublic;
+  const bool is_public = tree_.region(node) == kPublic && !tree_.is_bounded(node);
   const CacheEvent event = {.kind = kind,
                             .is_public = is_public,
                             .group = group,

@@ -88,6 +88,9 @@ Status check_limits(std::size_t tokens, const ExtraKeys& extra) {
 Status check_keys(const ExtraKeys& extra) {
   RETURN_IF_ERROR(
       check_count("bytes of an adapter's name: ", extra.adapter.size(), kAdapterBytesMax));
+  if (extra.salt.starts_with('\n')) {
+    return Error{ErrorCode::kInvalidArgument, "a cache salt begins with a line break"};
+  }
   return check_count("bytes of a cache salt: ", extra.salt.size(), kSaltBytesMax);
 }
 

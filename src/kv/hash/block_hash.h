@@ -52,7 +52,8 @@ inline constexpr std::size_t kBlockTokensMax = 4096;
 inline constexpr std::size_t kAdapterBytesMax = 512;
 inline constexpr std::size_t kSaltBytesMax = 512;
 
-// An error that names the limit when a key is too long.
+// An error that names the limit when a key is too long, or when a salt begins with a line break: so
+// begins what a KV policy puts in the place of an adapter (KvPolicy::hash_key).
 Status check_keys(const ExtraKeys& extra);
 
 // Hashes blocks one at a time, without allocating. One thread at a time; about 22 KB.

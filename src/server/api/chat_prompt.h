@@ -35,6 +35,7 @@ struct ReadingTerms {
   ReadingMemory& memory;             // counts the memory of intermediate values
   bool may_take_long = true;         // false: a template beyond the limit throws TakesLong
   std::uint64_t context_tokens = 0;  // the context of the caller's tenant; 0: the model's
+  std::uint64_t output_tokens = 0;   // the most that this tenant gets; 0: what fits
   // The output that a translated request would like; it gives way to the prompt.
   std::optional<std::uint32_t> output_wanted = {};
 

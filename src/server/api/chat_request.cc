@@ -102,8 +102,9 @@ void keep_last_tokens(std::uint64_t count, CompletionRequest& request) {
   Prompt& prompt = request.prompts.front();
   if (prompt.tokens.size() <= count) return;
   const std::uint64_t dropped = prompt.tokens.size() - count;
+  // A copy: what a vector has room for is not counted as the request's.
   const auto drop = [&](auto& values) {
-    values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(dropped));
+    values = {values.begin() + static_cast<std::ptrdiff_t>(dropped), values.end()};
   };
   const auto move_back = [&](std::uint64_t& place) { place -= std::min(place, dropped); };
   drop(prompt.tokens);

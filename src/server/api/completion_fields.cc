@@ -117,6 +117,9 @@ std::string read_salt(const Fields& fields) {
   if (salt && salt->empty()) {
     throw ApiError(400, "cache_salt: is empty, expected at least one character", "cache_salt");
   }
+  if (salt && salt->starts_with('\n')) {
+    throw ApiError(400, "cache_salt: begins with a line break", "cache_salt");
+  }
   if (salt && salt->size() > kv::kSaltBytesMax) {
     throw ApiError(400,
                    fmt::format("cache_salt: has {} bytes, expected at most {}", salt->size(),

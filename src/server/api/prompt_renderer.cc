@@ -73,6 +73,17 @@ std::vector<std::uint64_t> sizes_of(std::span<const chat::MessageRange> ranges,
   return sizes;
 }
 
+// The first token of a message that stood behind one that was left out.
+std::uint64_t first_token_behind_gap(std::span<const text::Origin> origins,
+                                     std::span<const std::uint32_t> kept) {
+  std::uint32_t before = 0;  // messages that stand where they stood
+  while (before < kept.size() && kept[before] == before) ++before;
+  const auto first = std::find_if(origins.begin(), origins.end(), [&](const text::Origin& origin) {
+    return origin.message != text::Origin::kNoMessage && origin.message >= before;
+  });
+  return static_cast<std::uint64_t>(first - origins.begin());
+}
+
 }  // namespace
 
 DroppableMessages DroppableMessages::of(const Json& messages, TruncationType type) {
@@ -159,6 +170,7 @@ std::optional<RenderedPrompt> PromptRenderer::without_turns(
   said.type = limits.truncation == TruncationType::kMiddle ? "middle" : "auto";
   said.limit_tokens = wanted;
   said.set_kept(std::move(kept), all.size(), droppable.added);
+  said.gap = first_token_behind_gap(prompt->tokens.origins, said.kept);
   return prompt;
 }
 

@@ -74,15 +74,17 @@ void keep_last_tokens_of_text(std::uint64_t count, const CompletionRequest& requ
   if (prompt.tokens.size() <= count) return;
   const std::size_t bos = prompt.sources.front() == text::Source::kTemplate ? 1 : 0;
   const std::uint64_t dropped = prompt.tokens.size() - count;
+  // A copy: what a vector has room for is not counted as the request's.
   const auto drop = [&](auto& values) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(bos);
     values.erase(begin, begin + static_cast<std::ptrdiff_t>(dropped));
+    values = {values.begin(), values.end()};
   };
   drop(prompt.tokens);
   drop(prompt.sources);
   if (request.output.echo) prompt.text = visible_text(prompt, request, model);
-  prompt.truncated =
-      PromptTruncation{.type = "tokens", .limit_tokens = count, .dropped_tokens = dropped};
+  prompt.truncated = PromptTruncation{
+      .type = "tokens", .limit_tokens = count, .dropped_tokens = dropped, .gap = bos};
 }
 
 }  // namespace
@@ -90,8 +92,10 @@ void keep_last_tokens_of_text(std::uint64_t count, const CompletionRequest& requ
 void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
                   ReadingMemory& reading, CompletionRequest& request,
                   std::optional<std::uint64_t> tokens_kept) {
-  const std::uint64_t tokens_max =
-      tokens_kept ? counted_tokens_max(model) : model.context_tokens(request.engine) - 1;
+  const std::uint64_t context = model.context_tokens(request.engine) - 1;
+  // What prompts may have beyond the context where it is cut off again: all of them together.
+  std::uint64_t beyond =
+      tokens_kept ? counted_tokens_max(model) - std::min(counted_tokens_max(model), context) : 0;
   const bool special = fields.boolean("add_special_tokens").value_or(true);
   const Json& prompt = fields.require(name);
   const std::string path = fields.path_of(name);
@@ -101,6 +105,7 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
   memory.add_constraint();
   const auto read_one = [&](const Json& one, const std::string& one_path) {
     if (!reading.take(0)) throw reading.refusal();
+    const std::uint64_t tokens_max = context + beyond;
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
       request.prompts.push_back(
@@ -110,6 +115,8 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
     } else {
       refuse_type(one_path, one, "a string or an array of token ids");
     }
+    const std::uint64_t tokens = request.prompts.back().tokens.size();
+    beyond -= tokens - std::min(tokens, context);
     if (tokens_kept) {
       keep_last_tokens_of_text(*tokens_kept, request, model, request.prompts.back());
     }

@@ -94,7 +94,10 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
       const std::uint64_t tokens = request.prompts.front().tokens.size();
       const std::uint64_t context = terms.context_of(model, request.engine);
       // The engine refuses a prompt that leaves no room.
-      const std::uint64_t room = tokens < context ? context - tokens : 1;
+      std::uint64_t room = tokens < context ? context - tokens : 1;
+      if (chat.takes_what_fits && terms.output_tokens > 0) {
+        room = std::min(room, terms.output_tokens);
+      }
       request.engine.end.max_tokens =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(*chat.tokens_max, room));
     }

@@ -48,6 +48,7 @@ struct TranslatedChat {
   // The most tokens of the answer. More than the context has room for is no error, because clients
   // must often name a number without knowing the context: the answer ends where the context does.
   std::optional<std::uint32_t> tokens_max = {};
+  bool takes_what_fits = false;           // tokens_max is no number of the client's own
   std::span<const FieldName> names = {};  // static
   OwnPaths paths = {};                    // where its messages and tools are from
 };

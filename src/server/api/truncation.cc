@@ -101,6 +101,12 @@ void PromptTruncation::set_kept(std::vector<std::uint32_t> indexes, std::size_t 
   kept = std::move(indexes);
 }
 
+std::uint64_t PromptTruncation::tokens_kept_of(std::uint64_t tokens) const {
+  if (tokens <= gap || !dropped.empty()) return std::min(tokens, gap);
+  const std::uint64_t behind = tokens - gap;
+  return gap + behind - std::min(behind, dropped_tokens.value_or(behind));
+}
+
 Json truncation_json(const PromptTruncation& truncation) {
   Json members = {{"type", truncation.type}, {"limit_tokens", truncation.limit_tokens}};
   members["dropped_tokens"] =

@@ -60,7 +60,11 @@ struct PromptTruncation {
   std::uint64_t dropped_messages = 0;
   std::vector<Run> dropped = {};
   std::vector<std::uint32_t> kept = {};  // the index of each message of the prompt in the whole
+  std::uint64_t gap = 0;                 // the first token behind what was left out
 
+  // Returns how many tokens of the prompt are among the first `tokens` of the whole. Where messages
+  // were left out, those behind them are not counted: templates write them anew.
+  std::uint64_t tokens_kept_of(std::uint64_t tokens) const;
   // Sets what follows from the messages that were kept of `messages`, of which the first `added`
   // are not the client's.
   void set_kept(std::vector<std::uint32_t> indexes, std::size_t messages, std::size_t added);

@@ -30,8 +30,11 @@ std::uint64_t upto_tokens(const Upto& upto, const Prompt& prompt) {
   switch (upto.kind) {
     case Upto::Kind::kPrompt:
       return prompt.tokens.size();
-    case Upto::Kind::kTokens:
-      return std::min<std::uint64_t>(upto.tokens, prompt.tokens.size());
+    case Upto::Kind::kTokens: {
+      const std::uint64_t tokens =
+          prompt.truncated ? prompt.truncated->tokens_kept_of(upto.tokens) : upto.tokens;
+      return std::min<std::uint64_t>(tokens, prompt.tokens.size());
+    }
     case Upto::Kind::kSystem:
       break;
   }

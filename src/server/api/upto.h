@@ -22,7 +22,8 @@ struct Upto {
 Upto read_upto(const Json& value, const std::string& path, bool is_chat, bool takes_prompt);
 
 // Returns the prefix of one prompt in tokens: a number beyond its length means all of it, and
-// "system" is 0 where it has no system message.
+// "system" is 0 where it has no system message. A number counts tokens of the prompt as it was
+// before anything was left out: what is public never becomes more by truncation.
 std::uint64_t upto_tokens(const Upto& upto, const Prompt& prompt);
 
 }  // namespace pagoda::server

@@ -98,6 +98,21 @@ TEST(CacheEvents, KeepThePrivateThingsOfATenant) {
             hasher.hash(first, counting(5, 4), {.adapter = {}, .salt = "secret"}).value());
 }
 
+// A subscriber that hashes tokens by itself would find such a block for prompts of full context.
+TEST(CacheEvents, KeepTheTokensOfABlockUnderAKvPolicy) {
+  Listener listener;
+  CacheFixture fixture(listener.options(16));
+  const KvPolicy policy = {.window = 8};
+  fixture.serve(fixture.cache().scope("model", {}, {}, kNoOwner, policy).value(), counting(1, 8));
+  const std::vector<Told> told = listener.hear();
+  ASSERT_EQ(told.size(), 2u);
+  for (const Told& one : told) {
+    EXPECT_FALSE(one.event.is_public);
+    EXPECT_TRUE(one.tokens.empty());
+  }
+  EXPECT_NE(told[0].event.hash, hashes_of(counting(1, 4))[0]);
+}
+
 TEST(CacheEvents, TellOfWhatIsEvicted) {
   Listener listener;
   CacheFixture fixture(listener.options(2));

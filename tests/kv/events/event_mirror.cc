@@ -91,11 +91,11 @@ std::optional<std::string> EventMirror::difference(const Cache& cache) const {
     if (found == copy_->end()) return "no event told of " + node.hash;
     const Block& block = found->second;
     if (block.pages.size() != node.pages) return "pages of " + node.hash + " differ";
-    if (block.parent != parent || block.is_public != node.is_public) {
+    const bool tells = node.is_public && !node.is_bounded;
+    if (block.parent != parent || block.is_public != tells) {
       return node.hash + " hangs elsewhere";
     }
-    const std::vector<std::uint32_t> told =
-        node.is_public ? node.tokens : std::vector<std::uint32_t>();
+    const std::vector<std::uint32_t> told = tells ? node.tokens : std::vector<std::uint32_t>();
     if (block.tokens != told) return "tokens of " + node.hash + " differ";
   }
   if (blocks != copy_->size()) return "events told of a block that is not there";

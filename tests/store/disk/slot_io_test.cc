@@ -10,6 +10,8 @@
 #include <chrono>
 #include <thread>
 
+#include "skip_reasons.h"
+
 namespace pagoda::store {
 namespace {
 
@@ -41,7 +43,7 @@ class PipeFile final : public DiskFile {
 // The ring breaks with reads under way, after their first call, their second, or while they wait
 // for the kernel to take them at all.
 TEST(SlotIo, ARingThatBreaksReportsNoTransferBeforeItHasEnded) {
-  if (make_uring_io(1) == nullptr) GTEST_SKIP() << "this kernel refuses io_uring";
+  if (make_uring_io(1) == nullptr) GTEST_SKIP() << kNeedsUring << ": this kernel refuses it";
   constexpr std::size_t kReads = 4;
   constexpr std::size_t kBytes = 64;
   for (std::size_t break_after = 1; break_after <= 3; ++break_after) {

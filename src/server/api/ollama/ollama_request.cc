@@ -40,7 +40,8 @@ void take_options(Json& body, TranslatedChat& chat) {
   const Fields fields(*options, "options");
   const auto tokens = fields.integer("num_predict", -2, INT32_MAX);
   // Negative numbers ask for what fits.
-  const std::int64_t asked = tokens && *tokens < 0 ? INT32_MAX : tokens.value_or(0);
+  chat.takes_what_fits = tokens.value_or(0) < 0;
+  const std::int64_t asked = chat.takes_what_fits ? INT32_MAX : tokens.value_or(0);
   if (asked > 0) chat.tokens_max = static_cast<std::uint32_t>(asked);
   Json& given = body["options"];
   for (const char* const name : kOptions) {

@@ -1,0 +1,81 @@
+// Truncation by the limits of tenants, and what it leaves public.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "server/long_chats.h"
+#include "server/tenants_fixture.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+class TruncationTenants : public TenantsFixture {
+ protected:
+  TruncationTenants()
+      : TenantsFixture(
+            "tenant small context_tokens=200\nkey small-key small\n"
+            "tenant wide\nkey wide-key wide\n"
+            "tenant other\nkey other-key other\n"
+            "tenant press\nkey press-key press may_publish\n") {}
+};
+
+TEST_F(TruncationTenants, ATenantsContextIsTheOneThatCounts) {
+  Json body = long_chat_body(long_chat(3));
+  body["truncation"] = "auto";
+  const Json small = ask("small-key", kChatApiPath, body);
+  EXPECT_EQ(small["prompt_truncated"]["limit_tokens"], 200 - 8);
+  EXPECT_LE(small["usage"]["prompt_tokens"], 200 - 8);
+  EXPECT_FALSE(ask("wide-key", kChatApiPath, body).contains("prompt_truncated"));
+}
+
+// What a client makes public is counted in tokens of its whole prompt: those that are left out do
+// not make room for private ones.
+TEST_F(TruncationTenants, WhatIsPublicDoesNotMoveToPrivateTurns) {
+  Json body = long_chat_body(long_chat(16));
+  body["truncation"] = "auto";
+  const std::uint64_t system = ask("wide-key", "/v1/chat/completions/render",
+                                   long_chat_body(Json::array({body["messages"][0]})))["token_ids"]
+                                   .size();
+  for (const auto& [upto, reader] : {std::pair(128, "wide-key"), std::pair(320, "other-key")}) {
+    body["cache_public_upto"] = upto;
+    const Json reply = ask("press-key", kChatApiPath, body);
+    ASSERT_TRUE(reply.contains("prompt_truncated")) << reply;
+    const Json shorter = without_dropped(body, "messages", reply["prompt_truncated"]);
+    const Json found = ask(reader, kChatApiPath, long_chat_body(shorter["messages"]));
+    const std::uint64_t cached = found["usage"]["prompt_tokens_details"]["cached_tokens"];
+    EXPECT_LE(cached, system) << upto;
+  }
+  Json ids = Json::array();
+  for (int i = 0; i < 160; ++i) ids.push_back(300 + i);
+  // Of 160 tokens 40 are left out at the front, so that 56 of the 96 public ones are there.
+  ask("press-key", kCompletionsPath,
+      {{"prompt", ids},
+       {"max_tokens", 1},
+       {"truncate_prompt_tokens", 120},
+       {"cache_public_upto", 96}});
+  const Json last(std::vector<Json>(ids.end() - 120, ids.end()));
+  const Json found = ask("wide-key", kCompletionsPath, {{"prompt", last}, {"max_tokens", 1}});
+  const std::uint64_t cached = found["usage"]["prompt_tokens_details"]["cached_tokens"];
+  EXPECT_GT(cached, 0u);
+  EXPECT_LE(cached, 56u);
+}
+
+// An output that is longer than what the context leaves is cut, not refused.
+TEST_F(TruncationTenants, OutputsOfOtherApisGiveWayToATenantsContext) {
+  const Json messages = Json::array({{{"role", "user"}, {"content", "Once"}}});
+  Json body = long_messages_body(messages);
+  body["max_tokens"] = 400;
+  EXPECT_LE(ask("small-key", "/v1/messages", body)["usage"]["output_tokens"], 200);
+  Json items = long_responses_body(messages);
+  items["max_output_tokens"] = 400;
+  EXPECT_LE(ask("small-key", "/v1/responses", items)["usage"]["total_tokens"], 200);
+  const Json beyond = post("small-key", "/v1/messages", long_messages_body(long_chat(4))).body;
+  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the context holds 200"));
+}
+
+}  // namespace
+}  // namespace pagoda::server
