@@ -122,9 +122,9 @@ constexpr std::uint32_t kDim = 128;
 // Sequences over pages that are dealt out in turn, and everything attention reads of them.
 class AttentionBench {
  public:
-  AttentionBench(const Work& work, kv::memory::Element element, device::Stream& stream)
+  AttentionBench(const Work& work, kv::memory::Elements elements, device::Stream& stream)
       : stream_(stream) {
-    const kv::memory::PageLayout layout = {.elements = element,
+    const kv::memory::PageLayout layout = {.elements = elements,
                                            .block_tokens = 16,
                                            .layers = 1,
                                            .kv_heads = kKvHeads,
@@ -140,9 +140,7 @@ class AttentionBench {
     copy_bytes_ = table.size() * layout.page_bytes();
     copies_ = 400'000'000 / copy_bytes_ + 1;
     model::AttentionPlan plan;
-    model::AttentionLimits limits;
-    if (element == kv::memory::Element::kE4M3) limits.wide_blocks = model::kNoWideTiles;
-    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, limits);
+    plan.fill(sequences, {.heads = kHeads, .kv_heads = kKvHeads}, {});
     const std::uint32_t rows = work.sequences * work.rows;
     const auto random = [&](std::uint64_t bytes) {
       return buffers_.emplace_back(random_buffer(bytes, 1.0f, stream)).data();
@@ -204,8 +202,8 @@ class AttentionBench {
   cuda::PagedAttention merge_;
 };
 
-void bench_attention(kv::memory::Element element, device::Stream& stream, Report& report) {
-  const bool codes = element == kv::memory::Element::kE4M3;
+void bench_attention(const char* name, kv::memory::Elements elements, device::Stream& stream,
+                     Report& report) {
   for (const Work& work : {Work{1, 1, 4095},
                            {1, 1, 31999},
                            {32, 1, 4095},
@@ -217,19 +215,24 @@ void bench_attention(kv::memory::Element element, device::Stream& stream, Report
                            {1, 4096, 0},
                            {1, 16384, 0},
                            {1, 8192, 24576}}) {
-    const AttentionBench bench(work, element, stream);
+    const AttentionBench bench(work, elements, stream);
     const double seconds =
         seconds_of(stream, work.rows == 1 ? 20 : 3, [&](int i) { bench.launch(i); });
     const double keys =
         static_cast<double>(work.position) * work.rows + 0.5 * work.rows * (work.rows + 1.0);
-    const double row_bytes = codes ? kDim + 2 : 2 * kDim;
-    const double bytes = 2 * row_bytes * kKvHeads * (work.position + work.rows) * work.sequences;
+    const auto row_bytes = [](kv::memory::Element element) {
+      return static_cast<double>(kv::memory::row_bytes(element, kDim) +
+                                 kv::memory::scale_groups(element, kDim) *
+                                     kv::memory::scale_bytes(element));
+    };
+    const double bytes = (row_bytes(elements.keys) + row_bytes(elements.values)) * kKvHeads *
+                         (work.position + work.rows) * work.sequences;
     char row[256];
     std::snprintf(row, sizeof row,
                   "{\"attention\": \"%u x %u rows after %u\", \"kv\": \"%s\", \"us\": %.2f, "
                   "\"tb_s\": %.3f, "
                   "\"share\": %.3f, \"tflop_s\": %.1f}",
-                  work.sequences, work.rows, work.position, codes ? "fp8" : "bf16", seconds * 1e6,
+                  work.sequences, work.rows, work.position, name, seconds * 1e6,
                   bytes / seconds * 1e-12, bytes / seconds / kBytesPerSecond,
                   4e-12 * kDim * kHeads * keys * work.sequences / seconds);
     report.add(row);
@@ -248,7 +251,12 @@ int main(int count, char** arguments) {
   Report report;
   if (part != "attention") bench_products(stream, report);
   if (part != "products") {
-    bench_attention(kv::memory::Element::kBF16, stream, report);
-    bench_attention(kv::memory::Element::kE4M3, stream, report);
+    using kv::memory::Element;
+    bench_attention("bf16", Element::kBF16, stream, report);
+    bench_attention("fp8", Element::kE4M3, stream, report);
+    bench_attention("int8", Element::kInt8, stream, report);
+    bench_attention("k8v4", {Element::kInt8, Element::kInt4}, stream, report);
+    bench_attention("int4", Element::kInt4, stream, report);
+    bench_attention("bf16/int8", {Element::kBF16, Element::kInt8}, stream, report);
   }
 }

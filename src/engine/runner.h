@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "base/result.h"
 #include "base/token_id.h"
@@ -78,8 +77,6 @@ class Runner {
   virtual ~Runner() = default;
   // Returns how many launches may be running when another one is given.
   virtual std::uint32_t launches_ahead() const { return 0; }
-  // Returns why launches have no KV policies; empty: they may.
-  virtual std::string_view policies_refused() const { return {}; }
   // Returns the width of hidden states; 0: the runner gives none, and hidden_rows are empty.
   virtual std::uint32_t hidden_width() const { return 0; }
   virtual void launch(const Launch& launch) = 0;

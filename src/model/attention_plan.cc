@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/ops.h"
-
 namespace pagoda::model {
 namespace {
 
@@ -13,13 +11,16 @@ using kernels::cuda::BatchSequence;
 using kernels::cuda::kQueryRows;
 using kernels::cuda::kSplitKeys;
 using kernels::cuda::kWhole;
+using kernels::cuda::SeenKeys;
 
 struct TileSplits {
   std::uint32_t first;
   std::uint32_t last;
-  std::uint32_t rows;  // query rows of the tile
+  std::uint32_t rows;   // query rows of the tile
+  std::uint32_t sinks;  // splits of sinks, where a row sees a gap
 
-  std::uint32_t count() const { return last - first; }
+  // How many partial results a query row may have.
+  std::uint32_t count() const { return last - first + sinks; }
 };
 
 TileSplits splits_of(const BatchSequence& sequence, std::uint32_t tile, std::uint32_t tile_rows,
@@ -28,12 +29,11 @@ TileSplits splits_of(const BatchSequence& sequence, std::uint32_t tile, std::uin
   const std::uint32_t first_token = tile * tile_rows / group;
   const std::uint32_t last_token =
       std::min(sequence.rows - 1, (tile * tile_rows + tile_rows - 1) / group);
-  const std::uint64_t earliest = std::uint64_t{sequence.first_position} + first_token;
-  const std::uint64_t latest = std::uint64_t{sequence.first_position} + last_token;
-  return {
-      static_cast<std::uint32_t>(kernels::first_visible_key(earliest, shape.window) / kSplitKeys),
-      static_cast<std::uint32_t>(latest / kSplitKeys + 1),
-      std::min(tile_rows, sequence.rows * group - tile * tile_rows)};
+  const std::uint32_t latest = sequence.first_position + last_token;
+  const SeenKeys seen(shape.window, sequence);
+  return {seen.first(sequence.first_position + first_token) / kSplitKeys, latest / kSplitKeys + 1,
+          std::min(tile_rows, sequence.rows * group - tile * tile_rows),
+          seen.has_gap(latest) ? seen.sink_splits() : 0};
 }
 
 // Visits the tiles of the sequences for which `takes` is true.
@@ -51,9 +51,11 @@ void for_tiles(std::span<const BatchSequence> sequences, const AttentionShape& s
 }
 
 // A decoding sequence never uses wide tiles, however many heads it has, because its step may be a
-// CUDA graph.
+// CUDA graph; nor does one with a row that sees a gap.
 bool has_many_rows(const BatchSequence& sequence, const AttentionShape& shape,
                    const AttentionLimits& limits) {
+  const std::uint32_t latest = sequence.first_position + sequence.rows - 1;
+  if (SeenKeys(shape.window, sequence).has_gap(latest)) return false;
   return sequence.rows > 1 && sequence.rows * (shape.heads / shape.kv_heads) >= limits.wide_rows;
 }
 
@@ -76,7 +78,7 @@ std::uint32_t best_run(std::span<const BatchSequence> sequences, const Attention
     std::uint64_t merges = 0;
     std::uint64_t partial_rows = 0;
     for_own([&](const TileSplits& tile) {
-      items += (tile.count() + run - 1) / run;
+      items += (tile.last - tile.first + run - 1) / run + (tile.sinks + run - 1) / run;
       if (tile.count() <= run) return;
       ++merges;
       partial_rows += std::uint64_t{tile.count()} * tile.rows * shape.kv_heads;
@@ -111,10 +113,15 @@ void AttentionPlan::fill(std::span<const BatchSequence> sequences, const Attenti
                 items.push_back({sequence, index, tile.first, tile.last, kWhole});
                 return;
               }
-              merges.push_back({sequence, index, tile.first, tile.last, partial});
+              merges.push_back({sequence, index, tile.first, tile.first + tile.count(), partial});
               for (std::uint32_t split = tile.first; split < tile.last; split += run) {
                 const std::uint32_t end = std::min(tile.last, split + run);
                 items.push_back({sequence, index, split, end, partial});
+                partial += (end - split) * tile.rows * shape.kv_heads;
+              }
+              for (std::uint32_t split = 0; split < tile.sinks; split += run) {
+                const std::uint32_t end = std::min(tile.sinks, split + run);
+                items.push_back({sequence, index, split, end, partial, 1});
                 partial += (end - split) * tile.rows * shape.kv_heads;
               }
             });

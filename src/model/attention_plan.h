@@ -4,7 +4,8 @@
 // A tile is kQueryRows query rows of a sequence. With enough tiles for the whole GPU a thread block
 // takes a tile through all its splits; with few, runs of splits are distributed, leave partial
 // results and are merged in order. Sequences with many rows are cut into wide tiles instead, where
-// there are enough of them. Every plan gives the same bits and differs in speed alone.
+// there are enough of them and no row sees a gap. Every plan gives the same bits and differs in
+// speed alone.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace pagoda::model {
 struct AttentionShape {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;
-  std::uint32_t window = 0;  // 0: all keys
+  std::uint32_t window = 0;  // of the layers; 0: what their sequence sees
   std::uint32_t head_dim = 128;
   bool has_wide_tiles = true;  // where AttentionLimits allow them
 };

@@ -15,22 +15,6 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
-kv::memory::CacheGroupPlan cache_groups_of(const Config& config, const GpuDecoderOptions& options) {
-  std::vector<kv::memory::LayerKind> layers;
-  for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
-    const HeadShape heads = config.heads_of(layer);
-    const kv::memory::PageLayout one_layer = {.elements = options.kv_element,
-                                              .block_tokens = options.block_tokens,
-                                              .layers = 1,
-                                              .kv_heads = heads.kv_heads,
-                                              .key_dim = heads.key_dim,
-                                              .value_dim = heads.value_dim,
-                                              .values_in_keys = config.latent.rank > 0};
-    layers.push_back({config.attention[layer], one_layer});
-  }
-  return kv::memory::plan_cache_groups(layers);
-}
-
 // The operations that the GPU lacks are refused by name.
 Status check_operations(const Config& config) {
   const char* lacks = nullptr;
@@ -46,31 +30,34 @@ Status check_operations(const Config& config) {
 }
 
 // Rows of keys and values are whole numbers of 16 bytes, and values of 16 dimensions.
-Status check_heads(const HeadShape& heads, bool is_latent, kv::memory::Element element) {
-  const std::size_t row_bytes = heads.key_dim * kv::memory::unit_bytes(element);
+Status check_heads(const kv::memory::PageLayout& layout) {
   const bool fits =
-      is_latent ? heads.key_dim <= cuda::kLatentDimMax && heads.value_dim <= cuda::kHeadDimMax
-                : heads.key_dim <= cuda::kHeadDimMax && heads.value_dim == heads.key_dim;
-  if (fits && row_bytes % 16 == 0 && heads.value_dim % 16 == 0) return ok_status();
+      layout.values_in_keys
+          ? layout.key_dim <= cuda::kLatentDimMax && layout.value_dim <= cuda::kHeadDimMax
+          : layout.key_dim <= cuda::kHeadDimMax && layout.value_dim == layout.key_dim;
+  if (fits && layout.key_row_bytes() % 16 == 0 && layout.value_row_bytes() % 16 == 0 &&
+      layout.value_dim % 16 == 0) {
+    return ok_status();
+  }
   return Error{
       ErrorCode::kUnsupported,
       fmt::format("the GPU runs heads of 16, 32, … {} dimensions and latents of up to {}; this "
                   "model's have {} key and {} value dimensions: use `device=cpu`",
-                  cuda::kHeadDimMax, cuda::kLatentDimMax, heads.key_dim, heads.value_dim)};
+                  cuda::kHeadDimMax, cuda::kLatentDimMax, layout.key_dim, layout.value_dim)};
 }
 
 Status check_shape(const Config& config, const GpuDecoderOptions& options) {
   RETURN_IF_ERROR(check_operations(config));
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    RETURN_IF_ERROR(
-        check_heads(config.heads_of(layer), config.latent.rank > 0, options.kv_element));
-  }
+  RETURN_IF_ERROR(check_gpu_kv_cache_dtype(options.kv_cache_dtype));
+  RETURN_IF_ERROR(check_kv_cache_dtype(config, options.kv_cache_dtype));
   const std::uint32_t block = options.block_tokens;
   if (!std::has_single_bit(block) || block < 16 || block > 128) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("`block_size`: is {}, but the GPU takes 16, 32, 64 or 128", block)};
   }
-  return check_gpu_kv_cache_dtype(options.kv_element);
+  const auto plan = plan_gpu_kv_groups(config, options.kv_cache_dtype, options.block_tokens);
+  for (const kv::memory::PageLayout& layout : plan.layouts) RETURN_IF_ERROR(check_heads(layout));
+  return ok_status();
 }
 
 constexpr std::uint32_t kStepsWithoutGraphs = 256;
@@ -83,14 +70,12 @@ GpuStepLimits step_limits(const Config& config, const GpuDecoderOptions& options
                           .block_tokens = options.block_tokens};
   for (std::size_t i = 0; i < groups.groups.size(); ++i) {
     const kv::memory::PageLayout& layout = groups.layouts[i];
-    // Wide tiles are copied to the tensor cores as they are, so that they need 2-byte elements.
-    const bool has_wide_tiles = cuda::is_plain_attention(layout, config.score_cap) &&
-                                kv::memory::unit_bytes(options.kv_element) == 2;
-    limits.attention.push_back({.heads = config.heads,
-                                .kv_heads = layout.kv_heads,
-                                .window = groups.groups[i].window,
-                                .head_dim = layout.key_dim,
-                                .has_wide_tiles = has_wide_tiles});
+    limits.attention.push_back(
+        {.heads = config.heads,
+         .kv_heads = layout.kv_heads,
+         .window = groups.groups[i].window,
+         .head_dim = layout.key_dim,
+         .has_wide_tiles = cuda::is_plain_attention(layout, config.score_cap)});
   }
   return limits;
 }
@@ -103,7 +88,7 @@ GpuDecoder::GpuDecoder(const Config& config, GpuWeights weights, device::Stream 
       weights_(std::move(weights)),
       stream_(std::move(stream)),
       options_(options),
-      group_plan_(cache_groups_of(config, options)) {}
+      group_plan_(plan_gpu_kv_groups(config, options.kv_cache_dtype, options.block_tokens)) {}
 
 Status GpuDecoder::check(const Config& config, const GpuDecoderOptions& options) {
   return check_shape(config, options);
@@ -157,6 +142,7 @@ Status GpuDecoder::take_memory() {
     RETURN_IF_ERROR(take(qkv_, rows * qkv * 4, "queries, keys and values"));
   }
   RETURN_IF_ERROR(take(query_, rows * queries * 2, "queries"));
+  RETURN_IF_ERROR(take(sink_query_, rows * queries * 2, "queries at sinks"));
   RETURN_IF_ERROR(take(mixed_, 2 * cuda::activation_values(rows, mixed), "attention"));
   RETURN_IF_ERROR(feed_forward_.take_memory(config_, rows));
   if (config_.latent.rank > 0) {
@@ -168,14 +154,18 @@ Status GpuDecoder::take_memory() {
   return take(partials_, step_.partial_rows() * partial * 4, "partial attention");
 }
 
-Status GpuDecoder::send_floats(device::Buffer& to, const std::vector<float>& from) {
-  ASSIGN_OR_RETURN(to, device::Buffer::allocate(from.size() * 4, "rotations"));
+// Behind the table there is room for rows of `row_floats` floats.
+Status GpuDecoder::send_floats(device::Buffer& to, const std::vector<float>& from,
+                               std::size_t row_floats) {
+  const std::uint64_t room = std::uint64_t{launched_rows(options_.rows_max)} * row_floats;
+  ASSIGN_OR_RETURN(to, device::Buffer::allocate((from.size() + room) * 4, "rotations"));
   return weights_.uploads().upload(stream_, std::as_bytes(std::span(from)), to.data(),
                                    "a rotary table");
 }
 
 // The file's divisors are those of the first rotation.
 Status GpuDecoder::fill_ropes(std::span<const float> divisors) {
+  std::size_t far_floats = config_.query_scale ? 1 : 0;  // of a row
   for (const RopeConfig& config : config_.ropes) {
     const RopeTable rope(config, ropes_.empty() ? divisors : std::span<const float>());
     std::vector<float> cosines(options_.context_tokens * rope.pairs());
@@ -184,9 +174,15 @@ Status GpuDecoder::fill_ropes(std::span<const float> divisors) {
       rope.fill(position, cosines.data() + position * rope.pairs(),
                 sines.data() + position * rope.pairs());
     }
-    GpuRope& made = ropes_.emplace_back();
-    RETURN_IF_ERROR(send_floats(made.cosines, cosines));
-    RETURN_IF_ERROR(send_floats(made.sines, sines));
+    GpuRope& made = ropes_.emplace_back(GpuRope{rope, {}, {}});
+    RETURN_IF_ERROR(send_floats(made.cosines, cosines, rope.pairs()));
+    RETURN_IF_ERROR(send_floats(made.sines, sines, rope.pairs()));
+    far_floats += 2 * rope.pairs();
+  }
+  for (device::PinnedBuffer& host : far_rows_) {
+    const std::uint64_t bytes = std::uint64_t{options_.rows_max} * far_floats * 4;
+    ASSIGN_OR_RETURN(host, device::PinnedBuffer::allocate(std::max<std::uint64_t>(bytes, 4),
+                                                          "rotations of a step"));
   }
   return ok_status();
 }
@@ -197,7 +193,46 @@ Status GpuDecoder::fill_query_factors() {
   for (std::uint64_t position = 0; position < factors.size(); ++position) {
     factors[position] = query_factor(*config_.query_scale, position);
   }
-  return send_floats(query_factors_, factors);
+  return send_floats(query_factors_, factors, 1);
+}
+
+// Sends the rotations of rows whose positions tables do not have: sequences under a KV policy may
+// be longer than the context. Kernels find them behind the tables, by their row (RopeAndStoreKv).
+// Two host buffers take turns, as those of a step.
+Status GpuDecoder::fill_far_rows(std::span<const GpuRows> sequences) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> far;  // row and position
+  std::uint32_t row = 0;
+  for (const GpuRows& sequence : sequences) {
+    for (std::uint32_t i = 0; i < sequence.rows; ++i, ++row) {
+      const std::uint64_t position = sequence.first_position + i;
+      if (position >= options_.context_tokens) far.emplace_back(row, position);
+    }
+  }
+  if (far.empty()) return ok_status();
+  const std::uint32_t first = far.front().first;
+  const std::size_t rows = far.back().first - first + 1;  // rows between are not read
+  auto* host = far_rows_[far_turn_++ % 2].as<float>();
+  const auto send = [&](const device::Buffer& to, std::size_t each) -> Status {
+    const std::uint64_t at = (options_.context_tokens + first) * each * 4;
+    RETURN_IF_ERROR(stream_.copy_to_device(to.data() + at, reinterpret_cast<const std::byte*>(host),
+                                           rows * each * 4));
+    host += rows * each;
+    return ok_status();
+  };
+  for (const GpuRope& rope : ropes_) {
+    const std::size_t pairs = rope.table.pairs();
+    for (const auto& [own, position] : far) {
+      float* const cosines = host + (own - first) * pairs;
+      rope.table.fill(position, cosines, cosines + rows * pairs);
+    }
+    RETURN_IF_ERROR(send(rope.cosines, pairs));
+    RETURN_IF_ERROR(send(rope.sines, pairs));
+  }
+  if (!config_.query_scale) return ok_status();
+  for (const auto& [own, position] : far) {
+    host[own - first] = query_factor(*config_.query_scale, position);
+  }
+  return send(query_factors_, 1);
 }
 
 Status GpuDecoder::forward(std::span<const GpuRows> sequences,
@@ -208,6 +243,7 @@ Status GpuDecoder::forward(std::span<const GpuRows> sequences,
   ASSERT(pages_ != nullptr, "pages are set before the first step");
   const GpuStepShape shape = step_.write(sequences, logit_rows, samples);
   RETURN_IF_ERROR(step_.send(stream_, shape));
+  RETURN_IF_ERROR(fill_far_rows(sequences));
   return options_.graphs && shape.decodes ? launch_as_graph(shape) : launch_step(shape);
 }
 

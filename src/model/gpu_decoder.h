@@ -24,6 +24,8 @@
 #include "model/gpu_latent_attention.h"
 #include "model/gpu_step.h"
 #include "model/gpu_weights.h"
+#include "model/kv_cache_dtype.h"
+#include "model/rope.h"
 
 namespace pagoda::model {
 
@@ -34,7 +36,7 @@ struct GpuDecoderOptions {
   std::uint32_t rows_max = 2048;     // per step
   std::uint32_t sequences_max = 64;  // per step
   std::uint64_t context_tokens = 0;
-  kv::memory::Element kv_element = kv::memory::Element::kBF16;
+  KvCacheDtype kv_cache_dtype = {};  // by default bf16
   std::uint32_t block_tokens = 16;
   bool graphs = true;  // decode steps are launched as a CUDA graph
 };
@@ -52,7 +54,7 @@ class GpuDecoder {
 
   const Config& config() const { return config_; }
   const GpuDecoderOptions& options() const { return options_; }
-  // The layout of pages of the first group: those of others have the same size, element and tokens.
+  // The layout of pages of the first group: those of others have the same size and tokens.
   const kv::memory::PageLayout& page_layout() const { return group_plan_.layouts.front(); }
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
   std::uint64_t weight_bytes() const { return weights_.bytes(); }
@@ -95,8 +97,10 @@ class GpuDecoder {
   const kernels::ChosenExpert* chosen_experts() const { return feed_forward_.chosen(); }
 
  private:
-  // A rotation in device memory, [context, pairs] each.
+  // A rotation in device memory, [context, pairs] each, and behind that [rows_max, pairs] of a
+  // step's rows whose positions are beyond the context.
   struct GpuRope {
+    RopeTable table;
     device::Buffer cosines;
     device::Buffer sines;
   };
@@ -106,7 +110,8 @@ class GpuDecoder {
   Status take_memory();
   Status fill_ropes(std::span<const float> divisors);
   Status fill_query_factors();
-  Status send_floats(device::Buffer& to, const std::vector<float>& from);
+  Status fill_far_rows(std::span<const GpuRows> sequences);
+  Status send_floats(device::Buffer& to, const std::vector<float>& from, std::size_t row_floats);
   Status launch_step(const GpuStepShape& shape);
   Status launch_as_graph(const GpuStepShape& shape);
   Result<device::Graph> capture(const GpuStepShape& shape);
@@ -117,6 +122,7 @@ class GpuDecoder {
   void clear_unused(const kernels::cuda::RopeAndStoreKv& stored);
   kernels::cuda::RopeAndStoreKv stored_rows(std::uint32_t layer, std::uint32_t rows) const;
   void launch_attention(std::uint32_t layer, const GpuStepShape& shape);
+  void rotate_back(const kernels::cuda::PagedAttention& job);
   void launch_feed_forward(std::uint32_t layer, std::uint32_t rows);
   void launch_logits(std::uint32_t rows, std::uint32_t samples);
   void normalise(const float* weight, std::uint32_t rows, const device::Buffer& to);
@@ -143,12 +149,13 @@ class GpuDecoder {
   LruMap<GpuStepShape, device::Graph> graphs_{kGraphsMax};
   std::uint32_t steps_without_graphs_ = 0;
 
-  device::Buffer residual_;  // [rows_max, width] fp32
-  device::Buffer branch_;    // the same: what a branch adds, where it is not added at once
-  device::Buffer normed_;    // activations of width
-  device::Buffer qkv_;       // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
-  device::Buffer query_;     // [rows_max, heads, head_dim] of the KV element (fp8: fp16)
-  device::Buffer mixed_;     // activations of heads * head_dim
+  device::Buffer residual_;    // [rows_max, width] fp32
+  device::Buffer branch_;      // the same: what a branch adds, where it is not added at once
+  device::Buffer normed_;      // activations of width
+  device::Buffer qkv_;         // [rows_max, (heads + 2 kv_heads) * head_dim] fp32
+  device::Buffer query_;       // [rows_max, heads, head_dim] of bf16 keys, else fp16
+  device::Buffer sink_query_;  // the same for sinks (BatchSequence)
+  device::Buffer mixed_;       // activations of heads * head_dim
   // Of models whose router and experts have norms of their own.
   device::Buffer router_normed_;
   device::Buffer expert_normed_;
@@ -157,8 +164,10 @@ class GpuDecoder {
   device::Buffer logits_;
   device::Buffer sampled_tokens_;
   device::Buffer partials_;
-  std::vector<GpuRope> ropes_;    // those of the configuration
-  device::Buffer query_factors_;  // [context], or none
+  std::vector<GpuRope> ropes_;        // those of the configuration
+  device::Buffer query_factors_;      // [context + rows_max], or none
+  device::PinnedBuffer far_rows_[2];  // rotations and factors of rows beyond the context
+  std::uint32_t far_turn_ = 0;
 };
 
 }  // namespace pagoda::model

@@ -26,6 +26,8 @@ class GpuLatentAttention {
                       const kernels::cuda::RopeAndStoreKv& to, device::StreamHandle stream);
   // Where attention puts its results.
   kernels::cuda::Bf16* attended() const { return attended_.as<kernels::cuda::Bf16>(); }
+  // The same, [rows, heads, rank] in fp32: where queries were, which are stored by then.
+  float* rotated() const { return absorbed_.as<float>(); }
   // Packs the outputs of all heads as activations of the output projection.
   void launch_mix(const GpuLatent& latent, std::uint32_t rows, kernels::cuda::Bf16* mixed,
                   device::StreamHandle stream);

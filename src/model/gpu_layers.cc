@@ -1,4 +1,5 @@
 // What a step launches, layer by layer.
+#include "kv/memory/rotation_blocks.h"
 #include "model/gpu_decoder.h"
 
 namespace pagoda::model {
@@ -145,16 +146,20 @@ void GpuDecoder::clear_unused(const cuda::RopeAndStoreKv& stored) {
 
 // How a layer's queries, keys and values are rotated and where they go.
 cuda::RopeAndStoreKv GpuDecoder::stored_rows(std::uint32_t layer, std::uint32_t rows) const {
-  cuda::RopeAndStoreKv job = {.qkv = qkv_.as<float>(),
-                              .stores = config_.kv_layer_of(layer) == layer,
-                              .batch_tokens = step_.batch_tokens(),
-                              .sequences = step_.sequences(),
-                              .pages = pages_of(layer),
-                              .rows = rows,
-                              .heads = config_.heads,
-                              .query_factors = query_factors_.as<float>(),
-                              .query = query_.as<std::uint16_t>(),
-                              .nonfinite = step_.nonfinite()};
+  cuda::RopeAndStoreKv job = {
+      .qkv = qkv_.as<float>(),
+      .stores = config_.kv_layer_of(layer) == layer,
+      .batch_tokens = step_.batch_tokens(),
+      .sequences = step_.sequences(),
+      .pages = pages_of(layer),
+      .rows = rows,
+      .heads = config_.heads,
+      .window = config_.attention[layer].window,
+      .table_positions = static_cast<std::uint32_t>(options_.context_tokens),
+      .query_factors = query_factors_.as<float>(),
+      .query = query_.as<std::uint16_t>(),
+      .sink_query = sink_query_.as<std::uint16_t>(),
+      .nonfinite = step_.nonfinite()};
   if (config_.rope_of(layer) == kNoRope) return job;
   const RopeConfig& rope = config_.ropes[config_.rope_of(layer)];
   job.cosines = ropes_[config_.rope_of(layer)].cosines.as<float>();
@@ -168,6 +173,7 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const GpuStepShape& shape
   const std::uint32_t group = location_of(layer).group;
   cuda::PagedAttention job = {
       .query = query_.as<std::uint16_t>(),
+      .sink_query = sink_query_.as<std::uint16_t>(),
       .sequences = step_.sequences(),
       .pages = pages_of(layer),
       .heads = config_.heads,
@@ -181,6 +187,10 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const GpuStepShape& shape
       .rows = shape.rows,
       .partials = partials_.as<float>(),
       .activations = latent_attention_ ? latent_attention_->attended() : mixed_.as<cuda::Bf16>()};
+  // Queries, keys and values are read by now.
+  if (rotation_blocks(job.pages.layout).values != 0) {
+    job.rotated = latent_attention_ ? latent_attention_->rotated() : qkv_.as<float>();
+  }
   // Never in a graph, because the item count before them is the launched one.
   if (shape.wide[group] > 0) {
     cuda::PagedAttention wide = job;
@@ -189,13 +199,26 @@ void GpuDecoder::launch_attention(std::uint32_t layer, const GpuStepShape& shape
     wide.items_max = shape.wide[group];
     cuda::launch_paged_attention_wide(wide, stream_.handle());
   }
-  if (shape.items[group] == 0) return;
-  cuda::launch_paged_attention(job, stream_.handle());
-  if (shape.merges[group] == 0) return;
-  job.items = step_.merges(group);
-  job.item_count = step_.item_counts(group) + 1;
-  job.items_max = shape.merges[group];
-  cuda::launch_merge_splits(job, stream_.handle());
+  if (shape.items[group] > 0) cuda::launch_paged_attention(job, stream_.handle());
+  if (shape.merges[group] > 0) {
+    job.items = step_.merges(group);
+    job.item_count = step_.item_counts(group) + 1;
+    job.items_max = shape.merges[group];
+    cuda::launch_merge_splits(job, stream_.handle());
+  }
+  if (job.rotated != nullptr) rotate_back(job);
+}
+
+void GpuDecoder::rotate_back(const cuda::PagedAttention& job) {
+  const kv::memory::PageLayout& layout = job.pages.layout;
+  cuda::launch_rotate_back({.rotated = job.rotated,
+                            .rows = job.rows,
+                            .heads = job.heads,
+                            .value_dim = layout.value_dim,
+                            .columns = cuda::attention_columns(layout),
+                            .block = rotation_blocks(layout).values,
+                            .activations = job.activations},
+                           stream_.handle());
 }
 
 void GpuDecoder::launch_feed_forward(std::uint32_t layer, std::uint32_t rows) {

@@ -12,6 +12,7 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
+constexpr std::size_t kSequenceWords = sizeof(cuda::BatchSequence) / sizeof(std::uint32_t);
 constexpr std::size_t kSamplingParamsWords =
     sizeof(cuda::GpuSamplingParams) / sizeof(std::uint32_t);
 
@@ -30,6 +31,15 @@ std::uint32_t launched_rows(std::uint32_t rows) {
   if (rows <= 8) return std::bit_ceil(rows);
   if (rows <= 256) return (rows + 7) / 8 * 8;
   return (rows + 31) / 32 * 32;
+}
+
+// A policy keeps no more tokens than the context has. A window of the model's own may be longer.
+std::uint64_t GpuStepLimits::table_tokens() const {
+  std::uint64_t tokens = context_tokens;
+  for (const AttentionShape& shape : attention) {
+    tokens = std::max<std::uint64_t>(tokens, shape.window);
+  }
+  return tokens;
 }
 
 std::size_t GpuStep::wide_items_max() const {
@@ -51,7 +61,7 @@ void GpuStep::lay_out() {
         tiles, query_tiles(static_cast<std::uint32_t>(rows), shape.heads / shape.kv_heads));
   }
   layout_.sequences = rows * 4;
-  layout_.logit_rows = layout_.sequences + std::size_t{limits_.sequences_max} * 4;
+  layout_.logit_rows = layout_.sequences + limits_.sequences_max * kSequenceWords;
   layout_.samples = layout_.logit_rows + logit_rows;
   layout_.nonfinite = layout_.samples + logit_rows * kSamplingParamsWords;
   layout_.items = layout_.nonfinite + limits_.sequences_max;
@@ -62,9 +72,9 @@ void GpuStep::lay_out() {
   layout_.group_items = kCounts + (layout_.merges_max + layout_.items_max) * kItemWords;
   const std::size_t groups = limits_.attention.size();
   layout_.tables = layout_.items + groups * layout_.group_items;
-  const std::uint64_t blocks =
-      (limits_.context_tokens + limits_.block_tokens - 1) / limits_.block_tokens;
-  layout_.table_words = limits_.sequences_max * blocks;
+  // Sinks, window and rows begin and end inside of blocks.
+  const std::uint64_t blocks = limits_.table_tokens() / limits_.block_tokens + 4;
+  layout_.table_words = limits_.sequences_max * blocks + rows / limits_.block_tokens;
   layout_.words = layout_.tables + groups * layout_.table_words;
 }
 
@@ -95,6 +105,42 @@ Status GpuStep::take_memory(const GpuStepLimits& limits) {
   return ok_status();
 }
 
+// All but the first row. Under a policy, blocks that no row of any group sees have no place in
+// tables: a sequence may be much longer than the context then.
+cuda::BatchSequence GpuStep::sequence_of(const GpuRows& rows) const {
+  cuda::BatchSequence sequence = {.first_row = 0,
+                                  .rows = rows.rows,
+                                  .first_position = static_cast<std::uint32_t>(rows.first_position),
+                                  .table = table_words_used_,
+                                  .window = rows.policy.window,
+                                  .sinks = rows.policy.sinks};
+  if (rows.policy.window == 0) return sequence;
+  std::uint32_t first_key = sequence.first_position;
+  for (const AttentionShape& shape : limits_.attention) {
+    const cuda::SeenKeys seen(shape.window, sequence);
+    first_key = std::min(first_key, seen.first(sequence.first_position));
+  }
+  sequence.gap_begin = static_cast<std::uint32_t>(rows.policy.sink_blocks(limits_.block_tokens));
+  const std::uint32_t gap_end = first_key / limits_.block_tokens;
+  if (gap_end > sequence.gap_begin) sequence.gap_blocks = gap_end - sequence.gap_begin;
+  return sequence;
+}
+
+void GpuStep::write_tables(const GpuRows& rows, const cuda::BatchSequence& sequence) {
+  const std::uint64_t end = rows.first_position + rows.rows;
+  const std::uint64_t all = (end + limits_.block_tokens - 1) / limits_.block_tokens;
+  const std::uint64_t blocks = all - sequence.gap_blocks;
+  ASSERT(table_words_used_ + blocks <= layout_.table_words, "the context bounds every table");
+  const std::uint64_t before = std::min<std::uint64_t>(sequence.gap_begin, blocks);
+  for (std::size_t s = 0; s < rows.tables.size(); ++s) {
+    std::uint32_t* const to = words_ + layout_.tables + s * layout_.table_words + table_words_used_;
+    std::memcpy(to, rows.tables[s], before * sizeof(std::uint32_t));
+    std::memcpy(to + before, rows.tables[s] + before + sequence.gap_blocks,
+                (blocks - before) * sizeof(std::uint32_t));
+  }
+  table_words_used_ += static_cast<std::uint32_t>(blocks);
+}
+
 // Writes tokens, positions and tables of a step and returns its rows.
 std::uint32_t GpuStep::write_rows(std::span<const GpuRows> sequences) {
   auto* const batch_tokens = reinterpret_cast<cuda::BatchToken*>(words_ + layout_.batch_tokens);
@@ -103,22 +149,15 @@ std::uint32_t GpuStep::write_rows(std::span<const GpuRows> sequences) {
   std::uint32_t row = 0;
   for (const GpuRows& sequence : sequences) {
     const auto index = static_cast<std::uint32_t>(sequences_.size());
-    sequences_.push_back({row, sequence.rows, static_cast<std::uint32_t>(sequence.first_position),
-                          table_words_used_});
+    sequences_.push_back(sequence_of(sequence));
+    sequences_.back().first_row = row;
     for (std::uint32_t i = 0; i < sequence.rows; ++i) {
       const bool known = i < sequence.tokens.size();
       batch_tokens[row++] = {known ? sequence.tokens[i].value() : sequence.last_token.value(),
                              known ? cuda::kNotSampled : sequence.sampled_index,
                              static_cast<std::uint32_t>(sequence.first_position) + i, index};
     }
-    const std::uint64_t end = sequence.first_position + sequence.rows;
-    const std::uint64_t blocks = (end + limits_.block_tokens - 1) / limits_.block_tokens;
-    ASSERT(table_words_used_ + blocks <= layout_.table_words, "the context bounds every table");
-    for (std::size_t s = 0; s < sequence.tables.size(); ++s) {
-      std::memcpy(words_ + layout_.tables + s * layout_.table_words + table_words_used_,
-                  sequence.tables[s], blocks * sizeof(std::uint32_t));
-    }
-    table_words_used_ += static_cast<std::uint32_t>(blocks);
+    write_tables(sequence, sequences_.back());
   }
   std::fill_n(words_ + layout_.nonfinite, limits_.sequences_max, 0);
   std::memcpy(words_ + layout_.sequences, sequences_.data(),

@@ -30,6 +30,7 @@ struct GpuRows {
   std::uint32_t sampled_index = kernels::cuda::kNotSampled;
   TokenId last_token = TokenId(0);
   std::span<const kv::memory::BlockTable> tables;  // one per group
+  kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
 };
 
 // The launch parameters of a step besides its memory: the key of a CUDA graph.
@@ -51,6 +52,9 @@ struct GpuStepLimits {
   std::uint64_t context_tokens = 0;
   std::uint32_t block_tokens = 16;
   std::vector<AttentionShape> attention = {};  // per group
+
+  // Tokens whose blocks a sequence has in its tables, besides those of a step's rows.
+  std::uint64_t table_tokens() const;
 };
 
 // Returns the rows that a decode step of `rows` rows is launched with: a few sizes, so that there
@@ -132,6 +136,8 @@ class GpuStep {
   void lay_out();
   std::size_t wide_items_max() const;
   std::uint32_t write_rows(std::span<const GpuRows> sequences);
+  kernels::cuda::BatchSequence sequence_of(const GpuRows& rows) const;
+  void write_tables(const GpuRows& rows, const kernels::cuda::BatchSequence& sequence);
   void write_items(std::size_t group, GpuStepShape& shape);
   std::uint32_t write_samples(std::span<const kernels::cuda::GpuSamplingParams> samples,
                               bool decodes);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kv/memory/element_range.h"
+
 namespace pagoda::model {
 namespace {
 
@@ -18,6 +20,25 @@ Elements elements_of(const Config& config, std::uint32_t layer, const KvCacheDty
   const Elements elements = skipped ? standard : dtype.elements(standard);
   // A latent is key and value.
   return config.latent.rank > 0 ? Elements(elements.keys) : elements;
+}
+
+// The rows of every layer that keeps some, in rows.
+std::vector<kv::memory::LayerKind> layer_kinds(const Config& config, const KvCacheDtype& dtype,
+                                               Elements standard, std::uint32_t block_tokens) {
+  std::vector<kv::memory::LayerKind> layers;
+  for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
+    const HeadShape heads = config.heads_of(layer);
+    const kv::memory::PageLayout one_layer = {
+        .elements = elements_of(config, layer, dtype, standard),
+        .block_tokens = block_tokens,
+        .layers = 1,
+        .kv_heads = heads.kv_heads,
+        .key_dim = heads.key_dim,
+        .value_dim = heads.value_dim,
+        .values_in_keys = config.latent.rank > 0};
+    layers.push_back({config.attention[layer], one_layer});
+  }
+  return layers;
 }
 
 }  // namespace
@@ -50,43 +71,30 @@ Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype) {
 }
 
 Status check_gpu_kv_cache_dtype(const KvCacheDtype& dtype) {
-  const Elements elements = dtype.elements(Element::kBF16);
-  const bool kept = elements.keys == Element::kBF16 || elements.keys == Element::kF16 ||
-                    elements.keys == Element::kE4M3;
-  if (!kept || elements.keys != elements.values) {
-    return Error{ErrorCode::kUnsupported,
-                 "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16 or fp8"};
-  }
-  if (!dtype.skip_layers.empty() || dtype.skip_windows) {
-    return Error{ErrorCode::kUnsupported,
-                 "`kv_cache_dtype_skip_layers`: the GPU keeps all layers alike"};
-  }
-  return ok_status();
+  if (kv::memory::is_gpu_pair(dtype.elements(Element::kBF16))) return ok_status();
+  return Error{ErrorCode::kUnsupported,
+               "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16, fp8, fp8_e5m2, int8 "
+               "or int4, as k8v4, or bf16 or fp16 keys with int8 or fp8 values"};
 }
 
 kv::memory::CacheGroupPlan plan_kv_groups(const Config& config, const kernels::KernelSet& kernels,
                                           const KvCacheDtype& dtype, std::uint32_t block_tokens) {
-  std::vector<kv::memory::LayerKind> layers;
-  for (std::uint32_t layer = 0; layer < config.layers - config.shared_kv_layers; ++layer) {
-    const HeadShape heads = config.heads_of(layer);
-    const Elements elements = elements_of(config, layer, dtype, kernels.kv_element);
+  std::vector<kv::memory::LayerKind> layers =
+      layer_kinds(config, dtype, kernels.kv_element, block_tokens);
+  for (kv::memory::LayerKind& layer : layers) {
     // A column is a run of units.
-    const bool in_columns = kv::memory::unit_count(elements.keys, heads.key_dim) %
-                                kv::memory::run_units(elements.keys) ==
-                            0;
-    const kv::memory::PageLayout one_layer = {
-        .elements = elements,
-        .block_tokens = block_tokens,
-        .layers = 1,
-        .kv_heads = heads.kv_heads,
-        .key_dim = heads.key_dim,
-        .value_dim = heads.value_dim,
-        .value_order = kernels.value_order,
-        .key_order = in_columns ? kernels.key_order : kv::memory::KeyOrder::kRows,
-        .values_in_keys = config.latent.rank > 0};
-    layers.push_back({config.attention[layer], one_layer});
+    const Element keys = layer.layout.elements.keys;
+    const bool in_columns =
+        kv::memory::unit_count(keys, layer.layout.key_dim) % kv::memory::run_units(keys) == 0;
+    layer.layout.value_order = kernels.value_order;
+    if (in_columns) layer.layout.key_order = kernels.key_order;
   }
   return kv::memory::plan_cache_groups(layers);
+}
+
+kv::memory::CacheGroupPlan plan_gpu_kv_groups(const Config& config, const KvCacheDtype& dtype,
+                                              std::uint32_t block_tokens) {
+  return kv::memory::plan_cache_groups(layer_kinds(config, dtype, Element::kBF16, block_tokens));
 }
 
 }  // namespace pagoda::model

@@ -1,4 +1,4 @@
-// The KV cache groups of a model on CPUs.
+// The KV cache groups of a model on CPUs and GPUs.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,16 @@ namespace pagoda::model {
 kv::memory::CacheGroupPlan plan_kv_groups(const Config& config, const kernels::KernelSet& kernels,
                                           const KvCacheDtype& dtype, std::uint32_t block_tokens);
 
+// The same on GPUs, where rows are rows and the default is bf16. Checked by that and by
+// check_gpu_kv_cache_dtype.
+kv::memory::CacheGroupPlan plan_gpu_kv_groups(const Config& config, const KvCacheDtype& dtype,
+                                              std::uint32_t block_tokens);
+
 // Refuses elements that the model's rows cannot have, also values that differ from keys where a
 // latent is both, and layers that it does not have.
 Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype);
 
-// Refuses what GPUs do not keep: they keep all rows as bf16, as fp16 or as fp8 (E4M3).
+// Refuses pairs of elements that GPUs do not keep (kv/memory/element_range.h), by name.
 Status check_gpu_kv_cache_dtype(const KvCacheDtype& dtype);
 
 }  // namespace pagoda::model

@@ -5,12 +5,12 @@
 #include <map>
 #include <tuple>
 
-#include "kernels/ops.h"
-
 namespace pagoda::gpu_test {
 namespace {
 
 using kernels::cuda::AttentionItem;
+
+constexpr std::uint32_t kSinkSplits = 1'000'000;  // added to the splits of sinks
 
 // Every visible (query row, split) once, every row finished once, merges in order and over disjoint
 // memory.
@@ -27,7 +27,14 @@ void expect_plan_covers(std::span<const kernels::cuda::BatchSequence> sequences,
   const auto take = [&](const AttentionItem& item, std::uint32_t tile_rows) {
     for (std::uint32_t row = 0; row < rows_of(item, tile_rows); ++row) {
       for (std::uint32_t s = item.first_split; s < item.last_split; ++s) {
-        ++seen[{item.sequence, item.tile * tile_rows + row, s}];
+        ++seen[{item.sequence, item.tile * tile_rows + row, s + item.sinks * kSinkSplits}];
+      }
+      // A whole item takes the sinks of its rows by itself.
+      if (item.partial != kernels::cuda::kWhole) continue;
+      const kernels::cuda::BatchSequence& sequence = sequences[item.sequence];
+      const kernels::cuda::SeenKeys keys(shape.window, sequence);
+      for (std::uint32_t s = 0; s < keys.sink_splits(); ++s) {
+        ++seen[{item.sequence, item.tile * tile_rows + row, s + kSinkSplits}];
       }
     }
     if (item.partial == kernels::cuda::kWhole) finished += rows_of(item, tile_rows);
@@ -37,13 +44,19 @@ void expect_plan_covers(std::span<const kernels::cuda::BatchSequence> sequences,
   std::uint64_t rows = 0;
   for (std::uint32_t s = 0; s < sequences.size(); ++s) {
     for (std::uint32_t row = 0; row < sequences[s].rows * group; ++row) {
-      const std::uint64_t position = sequences[s].first_position + row / group;
-      const auto splits =
-          kernels::visible_splits(position, shape.window, kernels::cuda::kSplitKeys);
-      for (std::uint64_t split = splits.first; split < splits.last; ++split) {
-        const auto found = seen.find({s, row, static_cast<std::uint32_t>(split)});
+      const std::uint32_t position = sequences[s].first_position + row / group;
+      const kernels::cuda::SeenKeys keys(shape.window, sequences[s]);
+      const auto expect_once = [&](std::uint32_t split) {
+        const auto found = seen.find({s, row, split});
         ASSERT_NE(found, seen.end()) << "sequence " << s << ", row " << row << ", split " << split;
         ASSERT_EQ(found->second, 1);
+      };
+      for (std::uint32_t split = keys.first(position) / kernels::cuda::kSplitKeys;
+           split <= position / kernels::cuda::kSplitKeys; ++split) {
+        expect_once(split);
+      }
+      for (std::uint32_t split = 0; keys.has_gap(position) && split < keys.sink_splits(); ++split) {
+        expect_once(split + kSinkSplits);
       }
     }
     rows += sequences[s].rows * group;
@@ -55,8 +68,11 @@ void expect_plan_covers(std::span<const kernels::cuda::BatchSequence> sequences,
     next += std::uint64_t{merge.last_split - merge.first_split} * merged * shape.kv_heads;
     for (const AttentionItem& item : plan.items) {
       if (item.sequence != merge.sequence || item.tile != merge.tile) continue;
-      EXPECT_EQ(item.partial,
-                merge.partial + (item.first_split - merge.first_split) * merged * shape.kv_heads);
+      const kernels::cuda::SeenKeys keys(shape.window, sequences[item.sequence]);
+      const std::uint32_t before = item.sinks == 0 ? item.first_split - merge.first_split
+                                                   : merge.last_split - merge.first_split -
+                                                         keys.sink_splits() + item.first_split;
+      EXPECT_EQ(item.partial, merge.partial + before * merged * shape.kv_heads);
     }
     finished += merged;
   }
@@ -76,6 +92,24 @@ TEST(AttentionPlanTest, EverySplitOfEveryRowIsAttendedOnce) {
         expect_plan_covers(sequences, {.heads = 32, .kv_heads = 1, .window = window}, limits);
         expect_plan_covers(sequences,
                            {.heads = 4, .kv_heads = 4, .window = window, .head_dim = 256}, limits);
+      }
+    }
+  }
+}
+
+TEST(AttentionPlanTest, SinksOfRowsThatSeeAGapAreAttendedOnceBehindTheirWindow) {
+  std::vector<kernels::cuda::BatchSequence> sequences = {
+      {0, 1, 0, 0}, {1, 1, 4095, 1}, {2, 37, 700, 300}, {39, 300, 0, 400}, {339, 1, 255, 500}};
+  for (const std::uint32_t sinks : {0u, 4u, 300u}) {
+    for (kernels::cuda::BatchSequence& sequence : sequences) {
+      sequence.window = 200;
+      sequence.sinks = sinks;
+    }
+    for (const std::uint32_t blocks : {1u, 40u, 300u, 100000u}) {
+      const model::AttentionLimits limits = {.blocks = blocks, .items = 4096, .wide_blocks = 20};
+      for (const std::uint32_t window : {0u, 300u}) {
+        expect_plan_covers(sequences, {.heads = 32, .kv_heads = 8, .window = window}, limits);
+        expect_plan_covers(sequences, {.heads = 9, .kv_heads = 3, .window = window}, limits);
       }
     }
   }

@@ -47,7 +47,7 @@ class GpuArchitecture : public testing::TestWithParam<const char*> {
       if (!config.rope_of_layer.empty()) config.rope_of_layer.resize(layers);
       weights.layers.resize(layers);
       std::vector<kernels::ChosenExpert> chosen;
-      run_on_gpu(config, weights, {.element = element, .chosen = &chosen}, {tokens});
+      run_on_gpu(config, weights, {.kv_cache_dtype = element, .chosen = &chosen}, {tokens});
       for (std::size_t i = 0; i < chosen.size(); ++i) {
         made[i / config.experts.router.chosen].insert({layers, chosen[i].expert});
       }
@@ -64,12 +64,12 @@ TEST_P(GpuArchitecture, GivesTheOraclesLogits) {
   REQUIRE_GPU();
   const model::FullLogits oracle = model::read_full_logits(name_ + ".bin");
   for (const Element element : {Element::kF16, Element::kBF16}) {
-    const Logits logits = run({.chunk = 33, .element = element}, {oracle.tokens}).front();
+    const Logits logits = run({.chunk = 33, .kv_cache_dtype = element}, {oracle.tokens}).front();
     ASSERT_EQ(logits.size(), oracle.logits.size());
     std::vector<double> rows = model::kl_of_rows(oracle, logits);
     const double kl = model::mean_kl(oracle, logits);
     std::printf("%s, %s: mean KL %.3g, of the worst row %.3g\n", GetParam(),
-                name_of(element).c_str(), kl, *std::max_element(rows.begin(), rows.end()));
+                cache_name(element).c_str(), kl, *std::max_element(rows.begin(), rows.end()));
     const bool may_turn = element == Element::kBF16 && name_ == "arch_gpt_oss";
     if (may_turn) {
       const auto worst = std::max_element(rows.begin(), rows.end());
@@ -80,35 +80,38 @@ TEST_P(GpuArchitecture, GivesTheOraclesLogits) {
       rows.erase(worst);
     }
     const double sum = std::accumulate(rows.begin(), rows.end(), 0.0);
-    EXPECT_LT(sum / static_cast<double>(rows.size()), may_turn ? 2e-3 : 1e-3) << name_of(element);
+    EXPECT_LT(sum / static_cast<double>(rows.size()), may_turn ? 2e-3 : 1e-3)
+        << cache_name(element);
   }
 }
 
-// In bf16, and in fp8 wherever the GPU keeps such rows: latents of 40 values are no whole number of
-// 16 bytes.
+// In bf16, and in others wherever the GPU keeps such rows: latents of 40 values are no whole number
+// of 16 bytes, and int4 has groups of 32.
 TEST_P(GpuArchitecture, ChunksBlocksIdsAndGraphsChangeNothing) {
   REQUIRE_GPU();
   // Longer than a split of keys.
   const Tokens tokens = model::random_tokens(model_.config(), 330, 4);
-  for (const Element element : {Element::kBF16, Element::kE4M3}) {
-    if (!model::GpuDecoder::check(model_.config(), {.kv_element = element}).ok()) {
-      ASSERT_EQ(element, Element::kE4M3);
-      ASSERT_EQ(model_.config().key_dim, 40u);
+  for (const Element element : {Element::kBF16, Element::kE4M3, Element::kInt8, Element::kInt4}) {
+    if (!model::GpuDecoder::check(model_.config(), {.kv_cache_dtype = element}).ok()) {
+      ASSERT_NE(element, Element::kBF16);
+      if (element != Element::kInt4) {
+        ASSERT_EQ(model_.config().key_dim, 40u);
+      }
       continue;
     }
-    const Logits expected = run({.element = element}, {tokens}).front();
+    const Logits expected = run({.kv_cache_dtype = element}, {tokens}).front();
     for (const float logit : expected) ASSERT_TRUE(std::isfinite(logit));
     for (const std::uint32_t chunk : {1u, 7u, 16u, 100u}) {
       for (const bool graphs : {false, true}) {
         if (graphs && chunk > 1) continue;
         const GpuConditions conditions = {
-            .chunk = chunk, .element = element, .shuffle_seed = chunk, .graphs = graphs};
+            .chunk = chunk, .kv_cache_dtype = element, .shuffle_seed = chunk, .graphs = graphs};
         ASSERT_TRUE(same_bits(run(conditions, {tokens}).front(), expected))
-            << name_of(element) << ", chunks of " << chunk << (graphs ? ", graphs" : "");
+            << cache_name(element) << ", chunks of " << chunk << (graphs ? ", graphs" : "");
       }
     }
-    const GpuConditions blocks = {.chunk = 33, .element = element, .block_tokens = 64};
-    ASSERT_TRUE(same_bits(run(blocks, {tokens}).front(), expected)) << name_of(element);
+    const GpuConditions blocks = {.chunk = 33, .kv_cache_dtype = element, .block_tokens = 64};
+    ASSERT_TRUE(same_bits(run(blocks, {tokens}).front(), expected)) << cache_name(element);
   }
 }
 

@@ -40,15 +40,15 @@ TEST(GpuCheck, HeadsHaveRowsOfWholeSixteenBytes) {
   }
   // Latents of 40 values: 80 bytes in bf16, 40 in fp8.
   const TestModel latents(test_model_path("arch_deepseek3.gguf"));
-  EXPECT_EQ(refusal(latents.config(), {.kv_element = Element::kBF16}), "");
-  EXPECT_NE(refusal(latents.config(), {.kv_element = Element::kE4M3}), "");
+  EXPECT_EQ(refusal(latents.config(), {.kv_cache_dtype = Element::kBF16}), "");
+  EXPECT_NE(refusal(latents.config(), {.kv_cache_dtype = Element::kE4M3}), "");
   const TestModel wider(test_model_path("arch_deepseek3_fp8.gguf"));  // of 48
-  EXPECT_EQ(refusal(wider.config(), {.kv_element = Element::kE4M3}), "");
+  EXPECT_EQ(refusal(wider.config(), {.kv_cache_dtype = Element::kE4M3}), "");
   // 576 values a row, of which more than 512 are values: the kernel has no room for them.
   Config wide = latents.config();
   wide.latent.rank = wide.value_dim = 528;
   wide.key_dim = 576;
-  EXPECT_NE(refusal(wide, {.kv_element = Element::kBF16}), "");
+  EXPECT_NE(refusal(wide, {.kv_cache_dtype = Element::kBF16}), "");
 }
 
 TEST(GpuCheck, WhatItDoesNotRunIsNamed) {
@@ -60,8 +60,33 @@ TEST(GpuCheck, WhatItDoesNotRunIsNamed) {
   const Config plain = SeededModel({}).config();
   EXPECT_EQ(refusal(plain, {.block_tokens = 24}),
             "`block_size`: is 24, but the GPU takes 16, 32, 64 or 128");
-  EXPECT_EQ(refusal(plain, {.kv_element = Element::kF32}),
-            "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16 or fp8");
+  const char* const kept =
+      "`kv_cache_dtype`: the GPU keeps keys and values as bf16, fp16, fp8, fp8_e5m2, int8 or int4, "
+      "as k8v4, or bf16 or fp16 keys with int8 or fp8 values";
+  const Element all[] = {Element::kF32,  Element::kF16,  Element::kBF16, Element::kE4M3,
+                         Element::kE5M2, Element::kInt8, Element::kInt4};
+  std::size_t taken = 0;
+  for (const Element keys : all) {
+    for (const Element values : all) {
+      const std::string said =
+          refusal(plain, {.kv_cache_dtype = kv::memory::Elements(keys, values)});
+      if (said.empty()) {
+        ++taken;
+      } else {
+        EXPECT_EQ(said, kept);
+      }
+    }
+  }
+  EXPECT_EQ(taken, 11u);
+  // Heads of 48 dimensions have no whole groups of 32.
+  EXPECT_NE(refusal(SeededModel({.head_dim = 48}).config(), {.kv_cache_dtype = Element::kInt4}),
+            "");
+  KvCacheDtype skipping = Element::kInt8;
+  skipping.skip_layers = {1};
+  EXPECT_EQ(refusal(plain, {.kv_cache_dtype = skipping}), "");
+  skipping.skip_layers = {2};
+  EXPECT_EQ(refusal(plain, {.kv_cache_dtype = skipping}),
+            "`kv_cache_dtype_skip_layers`: 2, but the model has layers 0 to 1");
   const TestModel own_norms(test_model_path("arch_gemma4_moe.gguf"));
   const auto random = GpuWeights::random(own_norms.config(), kernels::cuda::WeightFormat::kBf16, 1);
   ASSERT_FALSE(random.ok());

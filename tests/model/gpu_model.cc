@@ -78,26 +78,6 @@ void fetch_logits(model::GpuDecoder& decoder, std::size_t rows, std::vector<floa
 
 }  // namespace
 
-std::string name_of(kv::memory::Element element) {
-  switch (element) {
-    case kv::memory::Element::kF32:
-      return "Fp32";
-    case kv::memory::Element::kF16:
-      return "Fp16";
-    case kv::memory::Element::kBF16:
-      return "Bf16";
-    case kv::memory::Element::kE4M3:
-      return "Fp8";
-    case kv::memory::Element::kE5M2:
-      return "Fp8E5M2";
-    case kv::memory::Element::kInt8:
-      return "Int8";
-    case kv::memory::Element::kInt4:
-      return "Int4";
-  }
-  return "";
-}
-
 std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::Weights& weights,
                                       const GpuConditions& conditions,
                                       const std::vector<model::Tokens>& sequences) {
@@ -116,8 +96,8 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
       weights.rope_frequencies,
       {.rows_max = static_cast<std::uint32_t>(rows_max),
        .sequences_max = static_cast<std::uint32_t>(std::max<std::size_t>(sequences.size(), 64)),
-       .context_tokens = longest,
-       .kv_element = conditions.element,
+       .context_tokens = conditions.context == 0 ? longest : conditions.context,
+       .kv_cache_dtype = conditions.kv_cache_dtype,
        .block_tokens = conditions.block_tokens,
        .graphs = conditions.graphs}));
   const GpuTables tables(*decoder, sequences, conditions.shuffle_seed);
@@ -133,7 +113,8 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
       rows.push_back({.rows = static_cast<std::uint32_t>(count),
                       .first_position = begin,
                       .tokens = std::span(sequences[s]).subspan(begin, count),
-                      .tables = tables.of(s)});
+                      .tables = tables.of(s),
+                      .policy = conditions.policy});
       owner.insert(owner.end(), count, s);
     }
     std::vector<std::uint32_t> wanted;
@@ -160,7 +141,7 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
 }
 
 model::Logits run_on_cpu(const model::Config& config, const model::Weights& weights,
-                         const model::Tokens& tokens) {
+                         const model::Tokens& tokens, kv::memory::AttentionSpec policy) {
   ThreadPool pool(usable_cores());
   // The fastest set of fp32 numerics.
   const kernels::KernelSet* kernels = &kernels::ref_set();
@@ -178,7 +159,8 @@ model::Logits run_on_cpu(const model::Config& config, const model::Weights& weig
   for (std::uint32_t i = 0; i < blocks * groups; ++i) ids.push_back(kv::BlockId(i));
   std::vector<kv::memory::BlockTable> tables;
   for (std::size_t s = 0; s < groups; ++s) tables.push_back(ids.data() + s * blocks);
-  const model::SequenceRows sequence = {.rows = rows, .first_position = 0, .tables = tables};
+  const model::SequenceRows sequence = {
+      .rows = rows, .first_position = 0, .tables = tables, .policy = policy};
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < rows; ++i) wanted.push_back(i);
   model::Logits logits(tokens.size() * config.vocabulary);

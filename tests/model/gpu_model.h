@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cuda/attention/cached_row.h"
 #include "kernels/cuda/random_matrix.h"
 #include "model/gpu_decoder.h"
 #include "model/seeded_model.h"
@@ -15,13 +16,11 @@ using model::kPoison;
 using model::ModelShape;
 using model::SeededModel;
 
-inline constexpr kv::memory::Element kGpuElements[] = {
-    kv::memory::Element::kBF16, kv::memory::Element::kF16, kv::memory::Element::kE4M3};
-std::string name_of(kv::memory::Element element);
-
 struct GpuConditions {
   std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
-  kv::memory::Element element = kv::memory::Element::kBF16;
+  model::KvCacheDtype kv_cache_dtype = {};
+  kv::memory::AttentionSpec policy = {};
+  std::uint64_t context = 0;  // of the decoder; 0: of the longest sequence
   std::uint32_t block_tokens = 16;
   std::uint64_t shuffle_seed = 0;
   bool graphs = true;
@@ -37,6 +36,6 @@ std::vector<model::Logits> run_on_gpu(const model::Config& config, const model::
 
 // The same on the CPU in fp32.
 model::Logits run_on_cpu(const model::Config& config, const model::Weights& weights,
-                         const model::Tokens& tokens);
+                         const model::Tokens& tokens, kv::memory::AttentionSpec policy = {});
 
 }  // namespace pagoda::gpu_test

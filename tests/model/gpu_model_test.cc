@@ -50,8 +50,23 @@ double mean_divergence(const Logits& exact, const Logits& other, std::size_t voc
 struct Case {
   const char* name;
   ModelShape shape;
-  Element element = Element::kBF16;
+  kv::memory::Elements elements = Element::kBF16;
 };
+// Bounds of the mean divergence from the CPU in fp32, by what keys are, which cost most.
+double divergence_bound(kv::memory::Elements elements) {
+  switch (elements.keys) {
+    case Element::kInt4:
+      return 1e-1;
+    case Element::kE5M2:
+      return 4e-2;
+    case Element::kE4M3:
+      return 1e-2;
+    default:
+      return elements.values == Element::kInt4  ? 2e-2
+             : elements.values == elements.keys ? 1e-3
+                                                : 1e-2;
+  }
+}
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 const Case kCases[] = {
@@ -66,6 +81,35 @@ const Case kCases[] = {
     {"Head256WindowFp8",
      {.heads = 4, .kv_heads = 1, .head_dim = 256, .window = 100},
      Element::kE4M3},
+    {"Head64E5M2", {.heads = 9, .kv_heads = 3, .head_dim = 64}, Element::kE5M2},
+    {"Head64Int8", {.heads = 9, .kv_heads = 3, .head_dim = 64}, Element::kInt8},
+    {"Head128Int8Window",
+     {.heads = 8, .kv_heads = 2, .head_dim = 128, .window = 100},
+     Element::kInt8},
+    {"Head256Int8", {.heads = 4, .kv_heads = 1, .head_dim = 256}, Element::kInt8},
+    {"Head64Int4", {.heads = 4, .kv_heads = 2, .head_dim = 64}, Element::kInt4},
+    {"Head128Int4", {.heads = 8, .kv_heads = 2, .head_dim = 128}, Element::kInt4},
+    {"Head256Int4Window",
+     {.heads = 4, .kv_heads = 1, .head_dim = 256, .window = 100},
+     Element::kInt4},
+    {"Head64K8V4", {.heads = 9, .kv_heads = 3, .head_dim = 64}, {Element::kInt8, Element::kInt4}},
+    {"Head128K8V4", {.heads = 8, .kv_heads = 2, .head_dim = 128}, {Element::kInt8, Element::kInt4}},
+    {"Head128Bf16Int8",
+     {.heads = 8, .kv_heads = 2, .head_dim = 128},
+     {Element::kBF16, Element::kInt8}},
+    {"Head64Fp16Fp8", {.heads = 4, .kv_heads = 2, .head_dim = 64}, {Element::kF16, Element::kE4M3}},
+    {"Head256Bf16Fp8",
+     {.heads = 4, .kv_heads = 1, .head_dim = 256},
+     {Element::kBF16, Element::kE4M3}},
+    {"Head96Int4", {.heads = 4, .kv_heads = 4, .head_dim = 96}, Element::kInt4},
+    {"Head80Int8", {.heads = 4, .kv_heads = 4, .head_dim = 80}, Element::kInt8},
+    {"Head192K8V4", {.heads = 4, .kv_heads = 1, .head_dim = 192}, {Element::kInt8, Element::kInt4}},
+    {"Head512Fp16Int8",
+     {.heads = 2, .kv_heads = 1, .head_dim = 512},
+     {Element::kF16, Element::kInt8}},
+    {"ScoreCapInt8",
+     {.heads = 4, .kv_heads = 2, .head_dim = 128, .window = 70, .score_cap = 2.0f},
+     Element::kInt8},
     {"Head16", {.heads = 4, .kv_heads = 2, .head_dim = 16}},
     {"Head80Fp8", {.heads = 4, .kv_heads = 4, .head_dim = 80}, Element::kE4M3},
     {"Head96", {.heads = 4, .kv_heads = 4, .head_dim = 96}},
@@ -107,20 +151,21 @@ TEST_P(GpuModel, LogitsAreThoseOfTheCpuWithinTheirElement) {
   REQUIRE_GPU();
   const Tokens tokens = model::random_tokens(model_.config(), 300, 3);
   const Logits exact = run_on_cpu(model_.config(), model_.weights(), tokens);
-  const Logits got =
-      run_on_gpu(model_.config(), model_.weights(), {.element = GetParam().element}, {tokens})
-          .front();
+  const Logits got = run_on_gpu(model_.config(), model_.weights(),
+                                {.kv_cache_dtype = GetParam().elements}, {tokens})
+                         .front();
   // Among many experts some are chosen by less than what rounding to bf16 changes.
   const bool has_experts = model_.config().experts.router.experts > 0;
-  const double bound = GetParam().element == Element::kE4M3 ? 1e-2 : has_experts ? 4e-3 : 1e-3;
-  EXPECT_LT(mean_divergence(exact, got, model_.config().vocabulary), bound);
+  const double mean = mean_divergence(exact, got, model_.config().vocabulary);
+  std::printf("%s: mean KL %.3g\n", GetParam().name, mean);
+  EXPECT_LT(mean, has_experts ? 4e-3 : divergence_bound(GetParam().elements));
 }
 
 TEST_P(GpuModel, ChunksBlocksIdsAndGraphsChangeNothing) {
   REQUIRE_GPU();
   const Tokens tokens = model::random_tokens(model_.config(), 600, 4);
   const auto run = [&](GpuConditions conditions) {
-    conditions.element = GetParam().element;
+    conditions.kv_cache_dtype = GetParam().elements;
     return run_on_gpu(model_.config(), model_.weights(), conditions, {tokens}).front();
   };
   const Logits expected = run({});
@@ -147,13 +192,14 @@ TEST_P(GpuModel, NeighboursChangeNothing) {
   for (const std::size_t count : {2, 5, 16, 40, 128}) {
     const std::vector<Tokens> batch(sequences.begin(),
                                     sequences.begin() + static_cast<std::ptrdiff_t>(count));
-    const auto together = run_on_gpu(
-        model_.config(), model_.weights(),
-        {.chunk = count % 2 == 0 ? 1u : 50u, .element = GetParam().element, .shuffle_seed = count},
-        batch);
+    const auto together = run_on_gpu(model_.config(), model_.weights(),
+                                     {.chunk = count % 2 == 0 ? 1u : 50u,
+                                      .kv_cache_dtype = GetParam().elements,
+                                      .shuffle_seed = count},
+                                     batch);
     for (const std::size_t s : {std::size_t{0}, count / 2, count - 1}) {
       const auto alone = run_on_gpu(model_.config(), model_.weights(),
-                                    {.element = GetParam().element}, {sequences[s]});
+                                    {.kv_cache_dtype = GetParam().elements}, {sequences[s]});
       ASSERT_TRUE(same_bits(together[s], alone.front())) << "sequence " << s << " of " << count;
     }
   }
@@ -209,19 +255,21 @@ TEST(GpuDefaultModel, LogitsAreThoseOfTheCpuAndChunksChangeNothing) {
   EXPECT_TRUE(same_bits(run({.chunk = 61, .graphs = false}), got));
 }
 
-TEST(GpuDefaultModel, EightBitKeysAndValuesAreNearThoseOfBf16) {
+TEST(GpuDefaultModel, OtherKvFormatsAreNearBf16) {
   REQUIRE_GPU();
   REQUIRE_DEFAULT_MODEL();
   const model::TestModel model(default_model_path());
   const Tokens tokens = model::random_tokens(model.config(), 1000, 6);
-  const auto run = [&](Element element) {
-    return run_on_gpu(model.config(), model.weights(), {.element = element}, {tokens}).front();
+  const auto run = [&](kv::memory::Elements elements) {
+    return run_on_gpu(model.config(), model.weights(), {.kv_cache_dtype = elements}, {tokens})
+        .front();
   };
-  const double mean =
-      mean_divergence(run(Element::kBF16), run(Element::kE4M3), model.config().vocabulary);
-  RecordProperty("divergence", std::to_string(mean));
-  std::printf("mean KL of fp8 from bf16: %.3g\n", mean);
-  EXPECT_LT(mean, 2e-2);
+  const Logits exact = run(Element::kBF16);
+  for (const kv::memory::Elements elements : kGpuPairs) {
+    const double mean = mean_divergence(exact, run(elements), model.config().vocabulary);
+    std::printf("mean KL of %s from bf16: %.3g\n", cache_name(elements).c_str(), mean);
+    EXPECT_LT(mean, 2 * divergence_bound(elements)) << cache_name(elements);
+  }
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class GpuBackend final : public PagedBackend {
     return {.rows_max = options.scheduler.batched_tokens_max,
             .sequences_max = options.scheduler.sequences_max,
             .context_tokens = context_wanted(options, config),
-            .kv_element = options.kv_cache_dtype.elements(kv::memory::Element::kBF16).keys,
+            .kv_cache_dtype = options.kv_cache_dtype,
             .block_tokens = options.block_tokens,
             .graphs = gpu.graphs};
   }

@@ -196,7 +196,8 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
     model::GpuRows rows = {.rows = from.rows,
                            .first_position = from.first_position,
                            .tokens = from.tokens,
-                           .tables = from.tables};
+                           .tables = from.tables,
+                           .policy = from.policy};
     if (from.tokens.size() < from.rows) find_last_token(from, before, rows);
     rows_.push_back(rows);
   }

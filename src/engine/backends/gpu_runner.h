@@ -33,9 +33,6 @@ class GpuRunner final : public Runner {
                                                    const kernels::KernelSet& kernels);
 
   std::uint32_t launches_ahead() const override { return 1; }
-  std::string_view policies_refused() const override {
-    return "a GPU computes the full context alone: CPUs know KV policies";
-  }
   std::uint32_t hidden_width() const override { return decoder_.config().width; }
   void launch(const Launch& launch) override;
   Collected collect() override;

@@ -112,9 +112,6 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
   numerics_id_ = fmt::format("{}{}", numerics_id, short_digest(model::describe_rows(config)));
   const bool bounds_nothing = std::ranges::all_of(
       groups_, [](const kv::memory::AttentionSpec& group) { return group.window != 0; });
-  const std::string_view refused = bounds_nothing
-                                       ? "every layer of the model has a sliding window of its own"
-                                       : runner().policies_refused();
   core_options_ = {.scheduler = options.scheduler,
                    .limits = {.vocabulary = config.vocabulary,
                               .context_tokens = fitting,
@@ -125,7 +122,10 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
                    .space = fmt::format("{} {}", options.model_name, rows_id_),
                    .end_tokens = options.end_tokens,
                    .tiers = {}};
-  core_options_.limits.policies_refused = refused;
+  if (bounds_nothing) {
+    core_options_.limits.policies_refused =
+        "every layer of the model has a sliding window of its own";
+  }
   return check_policy(options.kv_policy, core_options_.limits);
 }
 

@@ -28,20 +28,21 @@
 //             output scale, each operation rounded.
 //   gates     gates.h: SwiGLU, GeGLU and the clamped SwiGLU, y = bf16(gate(g, u)); soft caps.
 //   rope      in fp32 as ops.h: each product rounded, then added.
-//   attention Queries, keys, values and weights are rounded to the cache's element. A cache of
-//             eight bits holds fp16 numbers (code * 2^e, kv/memory/codec.h): with them all is as in
-//             a cache of fp16. Keys are divided into splits of kSplitKeys from position 0, walked
-//             in tiles of kKeyTile. A tile: scores by MMA sum over the dimensions, in steps of
-//             16; top = max(top, max(-1e30, scores) * c), c = scale * log2 e: also where all are
-//             NaN; weight = exp2(fma(score, c, -top)); weights are added in four lanes, key k in
-//             lane k % 8 / 2, each in order from 0; values by MMA sum in steps of 16 keys, from
-//             0. To the sums so far both are added by fma(sum, exp2(old top - top), tile's). At the
-//             split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge left to right:
-//             top = max of both, a = exp2(left - top), b = exp2(right - top),
-//             sum = fma(left, a, right * b). A sink merges last: top = logit * log2 e, weight sum
-//             1, values 0. At the end value sum / weight sum. With a cap, scores are capped
-//             (gates.h) before the maximum, and c is log2 e.
-//             exp2 is the chip's ex2.approx, within 2 ulp.
+//   attention Queries and keys are rounded to the element of keys, weights and values to that of
+//             values. A cache of codes (kv/memory/codec.h) holds fp16 numbers, code * scale to the
+//             nearest: with them all is as in a cache of fp16. Rows of integers are rotated
+//             (kv/memory/rotation_blocks.h) by kernels/hadamard.h, and queries with their keys;
+//             results are turned back in fp32. Keys are divided into splits of kSplitKeys from
+//             position 0, walked in tiles of kKeyTile. A tile: scores by MMA sum over the
+//             dimensions, in steps of 16; top = max(top, max(-1e30, scores) * c), c = scale * log2
+//             e: also where all are NaN; weight = exp2(fma(score, c, -top)); weights are added in
+//             four lanes, key k in lane k % 8 / 2, each in order from 0; values by MMA sum in steps
+//             of 16 keys, from 0. To the sums so far both are added by fma(sum, exp2(old top -
+//             top), tile's). At the split's end weight sum = (lane 0 + 1) + (2 + 3). Splits merge
+//             left to right: top = max of both, a = exp2(left - top), b = exp2(right - top), sum =
+//             fma(left, a, right * b). A sink merges last: top = logit * log2 e, weight sum 1,
+//             values 0. At the end value sum / weight sum. With a cap, scores are capped (gates.h)
+//             before the maximum, and c is log2 e. exp2 is the chip's ex2.approx, within 2 ulp.
 //   sampling  Tokens in order: highest logit first, of equals the lowest id. Weights are integers,
 //             2^30 * exp_fixed((logit - best) * inverse_temperature) to the nearest even, 0 where
 //             the exponential is below min_p; of the first top_k tokens alone. Rounds sample from a
@@ -140,23 +141,57 @@ struct BatchToken {
 inline constexpr std::uint32_t kNotSampled = 0xFFFFFFFFu;
 
 // Rows of one sequence. Tables of group s begin at table + s * the step's table stride.
+//
+// Under a KV policy (kv/kv_policy.h) rows see `window` keys and the first `sinks` ones in layers
+// without a window of their own. A row that sees a gap looks at its sinks with a query of its own,
+// rotated as at position sinks + window - 1. They are splits of their own, which merge behind those
+// of the window. Blocks in the gap of all rows and groups have no place in tables.
 struct BatchSequence {
   std::uint32_t first_row;
   std::uint32_t rows;
   std::uint32_t first_position;
   std::uint32_t table;  // index of its first block id
+  std::uint32_t window = 0;
+  std::uint32_t sinks = 0;
+  std::uint32_t gap_begin = 0;  // blocks that tables leave out: gap_blocks from this one on
+  std::uint32_t gap_blocks = 0;
+
+  // The index of a block's id in tables.
+  constexpr std::uint32_t table_index(std::uint32_t block) const {
+    return table + block - (block < gap_begin ? 0 : gap_blocks);
+  }
+};
+
+// What the rows of a sequence see in a layer: all keys before them, where `window` is 0.
+struct SeenKeys {
+  std::uint32_t window;
+  std::uint32_t sinks;
+
+  constexpr SeenKeys(std::uint32_t layer_window, const BatchSequence& sequence)
+      : window(layer_window != 0 ? layer_window : sequence.window),
+        sinks(layer_window != 0 ? 0 : sequence.sinks) {}
+  constexpr bool has_gap(std::uint32_t position) const {
+    return sinks > 0 && position >= sinks + window;
+  }
+  // The first key behind the gap, or of all.
+  constexpr std::uint32_t first(std::uint32_t position) const {
+    return window != 0 && position >= sinks + window ? position + 1 - window : 0;
+  }
+  constexpr std::uint32_t sink_splits() const { return (sinks + kSplitKeys - 1) / kSplitKeys; }
 };
 
 // Query tile `tile` of a sequence (kQueryRows query rows: row = token * group + head of the group)
-// over splits [first_split, last_split). With `partial` kWhole these are all there are and leave
-// the result; else each leaves a partial one, from query row `partial` on. To merge, an item names
-// all splits of a tile and where the first one's are.
+// over splits [first_split, last_split). With `partial` kWhole these are all there are, but for
+// those of sinks where a row sees a gap, and leave the result; else each leaves a partial one, from
+// query row `partial` on. To merge, an item names as many splits as its tile has, those of sinks
+// last, and where the first one's are.
 struct AttentionItem {
   std::uint32_t sequence;
   std::uint32_t tile;
   std::uint32_t first_split;
   std::uint32_t last_split;
-  std::uint32_t partial;  // split after split, [split][kv head][rows of the tile]
+  std::uint32_t partial;    // split after split, [split][kv head][rows of the tile]
+  std::uint32_t sinks = 0;  // 1: these are splits of sinks, for rows that see a gap
 };
 inline constexpr std::uint32_t kWhole = 0xFFFFFFFFu;
 // The floats of a query row's partial result: values, maximum, sum, and padding that keeps rows
@@ -234,19 +269,28 @@ struct QkNorm {
 };
 void launch_qk_norm(const QkNorm& job, StreamHandle stream);
 
+// The factor of a product that the element becomes: bf16 itself, else fp16.
+constexpr bool is_bf16_factor(kv::memory::Element element) {
+  return element == kv::memory::Element::kBF16;
+}
+
 // The pages of one layer, and how its block tables are found.
 struct PagedKv {
   std::byte* data = nullptr;
-  kv::memory::PageLayout layout;          // rows, not of kF32; block_tokens a power of two
+  kv::memory::PageLayout layout;          // rows of is_gpu_pair(); block_tokens a power of two
   std::uint32_t layer = 0;                // within the group
   const std::uint32_t* tables = nullptr;  // of this group
 };
 
-// Rotates queries and keys, rounds queries, and rounds keys and values into their pages. The rule
-// for what is not finite is that of CPUs, and so are the bounds (kv/memory/element_range.h), which
-// queries, keys and values of a cache share: a head with a key or value that is not finite in the
-// cache's element gets a NaN key and values 0; a head of a query that is not is NaN. `nonfinite` of
-// its sequence becomes 1 then.
+// Rotates queries and keys by their position, and rows of integers by their blocks, rounds queries,
+// and rounds keys and values into their pages. The rule for what is not finite is that of CPUs,
+// with the bounds of GPUs (kv/memory/element_range.h), which queries and keys share: a head with a
+// key or value that is not finite in its element gets a NaN key and values 0; a head of a query
+// that is not is NaN. `nonfinite` of its sequence becomes 1 then. Rows that see a gap have queries
+// for their sinks, too.
+//
+// Rotations are tables of positions [0, table_positions), and behind them those of the batch's
+// rows, for rows whose positions are beyond.
 struct RopeAndStoreKv {
   const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim]
   bool stores = true;          // else there are queries alone, [rows, heads * head_dim]
@@ -255,12 +299,15 @@ struct RopeAndStoreKv {
   PagedKv pages;
   std::uint32_t rows = 0;
   std::uint32_t heads = 0;
-  const float* cosines = nullptr;  // [positions, pairs]
+  std::uint32_t window = 0;  // of the layer
+  std::uint32_t table_positions = kNoPosition;
+  const float* cosines = nullptr;  // [table_positions + rows, pairs]
   const float* sines = nullptr;
   std::uint32_t pairs = 0;               // 0: nothing is rotated
   bool adjacent = true;                  // kernels::RopePairing
-  const float* query_factors = nullptr;  // [positions], multiply rotated queries; or none
-  std::uint16_t* query = nullptr;        // [rows, heads, head_dim] of the cache's element, or fp16
+  const float* query_factors = nullptr;  // of the same places, multiply rotated queries; or none
+  std::uint16_t* query = nullptr;        // [rows, heads, head_dim] of bf16 keys, or fp16
+  std::uint16_t* sink_query = nullptr;   // the same for sinks, of rows that see a gap
   std::uint32_t* nonfinite = nullptr;    // [sequences], or none
 };
 void launch_rope_and_store_kv(const RopeAndStoreKv& job, StreamHandle stream);
@@ -289,17 +336,18 @@ struct PackHeads {
 };
 void launch_pack_heads(const PackHeads& job, StreamHandle stream);
 
-// A head has key_dim * element_bytes a multiple of 16, and value_dim one of 16; at most
-// kHeadDimMax each, keys of latents kLatentDimMax.
+// Rows of keys and of values are multiples of 16 bytes, and value_dim one of 16; dimensions are at
+// most kHeadDimMax, of keys of latents kLatentDimMax.
 inline constexpr std::uint32_t kHeadDimMax = 512;
 inline constexpr std::uint32_t kLatentDimMax = 576;
 
 struct PagedAttention {
   const std::uint16_t* query = nullptr;
+  const std::uint16_t* sink_query = nullptr;  // of rows that see a gap
   const BatchSequence* sequences = nullptr;
   PagedKv pages;
   std::uint32_t heads = 0;
-  std::uint32_t window = 0;
+  std::uint32_t window = 0;  // of the layer
   float scale = 1;
   float cap = 0;                 // of scores; 0: none
   const float* sinks = nullptr;  // [heads], or none
@@ -309,6 +357,8 @@ struct PagedAttention {
   std::uint32_t rows = 0;       // of the step
   float* partials = nullptr;    // [query rows][partial_floats(value_dim)]
   Bf16* activations = nullptr;  // of heads * attention_columns(layout) columns
+  // [rows, heads, value_dim]: results go there instead, where values are rotated.
+  float* rotated = nullptr;
 };
 // The columns of one head's result: of latents whole chunks, since every head's are multiplied by a
 // matrix of their own.
@@ -327,11 +377,24 @@ constexpr bool is_plain_attention(const kv::memory::PageLayout& layout, float ca
 void launch_paged_attention(const PagedAttention& job, StreamHandle stream);
 // The kernel of heads that are not plain. It takes all, and gives plain ones the same bits.
 void launch_general_attention(const PagedAttention& job, StreamHandle stream);
-// Items in wide tiles, all of them kWhole; plain attention alone, and not of an eight-bit cache.
+// Items in wide tiles, all of them kWhole, of rows that see no gap; plain attention alone.
 void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream);
 
 // Merges the partial results that items left. An item here names a tile and all its splits.
 void launch_merge_splits(const PagedAttention& job, StreamHandle stream);
+
+// Turns results back: activations of heads * attention_columns(layout) columns are the rotated
+// values of blocks of `block` dimensions, rounded.
+struct RotateBack {
+  const float* rotated = nullptr;  // [rows, heads, value_dim]
+  std::uint32_t rows = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t value_dim = 0;
+  std::uint32_t columns = 0;  // of a head
+  std::uint32_t block = 0;    // a power of two that divides value_dim
+  Bf16* activations = nullptr;
+};
+void launch_rotate_back(const RotateBack& job, StreamHandle stream);
 
 // Zeros what pages leave unused, of the blocks whose first token is in the batch: what a page
 // leaves unused is the same in all pages, and nothing of its block's earlier use is kept.

@@ -170,6 +170,23 @@ void merge(Partial& left, const Partial& right) {
   left.top = top;
 }
 
+// Merges the splits that the query sees into `total`, left to right.
+void merge_splits(const Query& query, const float* keys, const float* values, Partial& total) {
+  for (std::uint64_t split = query.first / kSplitKeys; split <= query.position / kSplitKeys;
+       ++split) {
+    Partial partial;
+    partial.values.resize(value_dim_of(query));
+    const std::uint64_t begin = std::max(split * kSplitKeys, query.first) / kKeyTile * kKeyTile;
+    const std::uint64_t end = std::min<std::uint64_t>((split + 1) * kSplitKeys, query.position + 1);
+    for (std::uint64_t base = begin; base < end; base += kKeyTile) {
+      add_tile(query, keys, values, base, partial);
+    }
+    const float(&lanes)[4] = partial.lanes;
+    partial.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    merge(total, partial);
+  }
+}
+
 // 1 / root mean square of a row, with the sums of 256 threads.
 float row_factor(const float* x, float epsilon, std::size_t width) {
   constexpr std::size_t kThreads = 256;
@@ -258,20 +275,19 @@ float soft_cap(float x, float scale, float cap) {
   return soft_cap_of<HostMath>(x, soft_cap_slope(scale, cap), cap);
 }
 
+float cached(kv::memory::Element element, float value) {
+  return kv::memory::unit_bytes(element) == 1 ? float_from_fp16(fp16_from_float(value)) : value;
+}
+
 std::vector<float> attention(const Query& query, const float* keys, const float* values) {
   Partial total;
-  for (std::uint64_t split = query.first / kSplitKeys; split <= query.position / kSplitKeys;
-       ++split) {
-    Partial partial;
-    partial.values.resize(value_dim_of(query));
-    const std::uint64_t begin = std::max(split * kSplitKeys, query.first) / kKeyTile * kKeyTile;
-    const std::uint64_t end = std::min<std::uint64_t>((split + 1) * kSplitKeys, query.position + 1);
-    for (std::uint64_t base = begin; base < end; base += kKeyTile) {
-      add_tile(query, keys, values, base, partial);
-    }
-    const float(&lanes)[4] = partial.lanes;
-    partial.sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-    merge(total, partial);
+  merge_splits(query, keys, values, total);
+  if (query.sinks > 0) {
+    Query at_sinks = query;
+    at_sinks.q = query.sink_q;
+    at_sinks.first = 0;
+    at_sinks.position = query.sinks - 1;
+    merge_splits(at_sinks, keys, values, total);
   }
   if (query.sink) {
     Partial sink = {.top = *query.sink * kLog2E, .sum = 1, .values = {}};

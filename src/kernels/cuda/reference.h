@@ -35,8 +35,12 @@ float soft_cap(float x, float scale, float cap);
 // Normalises a row in place in fp32, with the sums of rms_norm(), [width].
 void row_norm(float* x, const float* weight, float epsilon, std::size_t width);
 
+// The number that a value of a row is on a GPU: of codes the nearest fp16.
+float cached(kv::memory::Element element, float value);
+
 // One query over keys [keys, dim] and values [keys, value_dim] as floats that the cache's element
-// holds exactly; visible are keys [first, position].
+// holds exactly, or cached(); visible are keys [first, position] and, where a row sees a gap, keys
+// [0, sinks) to the query `sink_q`.
 struct Query {
   const float* q = nullptr;
   std::size_t dim = 0;
@@ -47,6 +51,8 @@ struct Query {
   bool bf16_weights = true;  // softmax weights are rounded to bf16, else to fp16
   float cap = 0;             // of scores; 0: none
   std::optional<float> sink = {};
+  const float* sink_q = nullptr;
+  std::uint64_t sinks = 0;
 };
 std::vector<float> attention(const Query& query, const float* keys, const float* values);
 

@@ -8,7 +8,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,11 +22,38 @@
 
 namespace pagoda::gpu_test {
 
+// A KV format and a KV policy: what answers depend on, and what nothing else may change.
+struct KvChoice {
+  kv::memory::Elements elements = kv::memory::Element::kBF16;
+  kv::KvPolicy policy = {};
+};
+// Every format with the full context, and policies with the kinds of formats.
+inline std::vector<KvChoice> kv_choices() {
+  using kv::memory::Element;
+  std::vector<KvChoice> choices;
+  for (const kv::memory::Elements elements : kGpuPairs) choices.push_back({elements, {}});
+  const kv::memory::Elements bounded[] = {
+      Element::kBF16, Element::kE4M3, Element::kInt8, {Element::kInt8, Element::kInt4}};
+  for (const kv::memory::Elements elements : bounded) {
+    choices.push_back({elements, {.window = 50}});
+    choices.push_back({elements, {.window = 70, .sinks = 4}});
+  }
+  return choices;
+}
+inline std::string choice_name(const KvChoice& choice) {
+  const std::string name = cache_name(choice.elements);
+  if (choice.policy.is_full()) return name;
+  return name + (choice.policy.sinks > 0 ? "Streaming" : "Window");
+}
+inline void PrintTo(const KvChoice& choice, std::ostream* out) { *out << choice_name(choice); }
+
 struct FixtureOptions {
   std::uint32_t blocks = 4096;
   std::uint32_t batched_tokens = 512;
   bool graphs = true;
-  kv::memory::Element element = kv::memory::Element::kBF16;
+  model::KvCacheDtype kv_cache_dtype = {};
+  kv::KvPolicy kv_policy = {};  // of requests that name none
+  std::uint64_t context_tokens = 2048;
   bool random_weights = false;  // of the model's shape, made on the GPU
   // Is told of the bytes of blocks that were computed twice.
   std::function<void(std::span<const std::byte>, std::span<const std::byte>)> on_deduplicate = {};
@@ -36,9 +65,10 @@ class GpuEngineFixture {
  public:
   GpuEngineFixture(const model::ModelParts& model, const FixtureOptions& options) {
     engine::BackendOptions backend;
-    backend.kv_cache_dtype = options.element;
+    backend.kv_cache_dtype = options.kv_cache_dtype;
+    backend.kv_policy = options.kv_policy;
     backend.on_deduplicate = options.on_deduplicate;
-    backend.context_tokens = 2048;
+    backend.context_tokens = options.context_tokens;
     backend.scheduler.sequences_max = 16;
     backend.scheduler.batched_tokens_max = options.batched_tokens;
     backend.hash_blocks = options.open_store != nullptr;

@@ -35,7 +35,7 @@ std::vector<Request> kind_requests(const model::Config& config, std::size_t coun
 
 struct Kind {
   const char* model;
-  kv::memory::Element element = kv::memory::Element::kBF16;
+  KvChoice choice = {};
 };
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.model; }
 
@@ -45,10 +45,15 @@ class GpuKinds : public testing::TestWithParam<Kind> {
       model::test_model_path(std::string("arch_") + GetParam().model + ".gguf")};
   const std::vector<Request> requests_ = kind_requests(model_.config(), 12);
 
+  static FixtureOptions with_choice(FixtureOptions options = {}) {
+    options.kv_cache_dtype = GetParam().choice.elements;
+    options.kv_policy = GetParam().choice.policy;
+    return options;
+  }
   std::vector<std::shared_ptr<TestSink>> each_alone() const {
     std::vector<std::shared_ptr<TestSink>> alone;
     for (const Request& request : requests_) {
-      GpuEngineFixture gpu(model_, {.element = GetParam().element});
+      GpuEngineFixture gpu(model_, with_choice());
       alone.push_back(gpu.submit(request));
       gpu.run();
     }
@@ -68,8 +73,7 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
       {}, {.batched_tokens = 48, .graphs = false}, {.blocks = 400, .batched_tokens = 64}};
   for (FixtureOptions options : all) {
     options.on_deduplicate = compare;
-    options.element = GetParam().element;
-    GpuEngineFixture gpu(model_, options);
+    GpuEngineFixture gpu(model_, with_choice(options));
     for (int round = 0; round < 2; ++round) {  // the second one finds prefixes in the cache
       std::vector<std::shared_ptr<TestSink>> heard;
       for (const Request& request : requests_) heard.push_back(gpu.submit(request));
@@ -83,19 +87,17 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
 TEST_P(GpuKinds, PagesThatCameBackGiveTheSameAnswers) {
   REQUIRE_GPU();
   const auto alone = each_alone();
-  GpuEngineFixture gpu(model_,
-                       {.blocks = 400,
-                        .batched_tokens = 64,
-                        .element = GetParam().element,
-                        .open_store = [](engine::Backend& backend) {
-                          const std::uint64_t page_bytes = backend.page_layout().page_bytes();
-                          auto copier = backend.create_page_copier();
-                          EXPECT_TRUE(copier.ok());
-                          return store::HostStore::open(
-                                     {.bytes_max = 4096 * page_bytes, .page_bytes = page_bytes},
-                                     std::move(copier).value())
-                              .value();
-                        }});
+  GpuEngineFixture gpu(
+      model_,
+      with_choice({.blocks = 400, .batched_tokens = 64, .open_store = [](engine::Backend& backend) {
+                     const std::uint64_t page_bytes = backend.page_layout().page_bytes();
+                     auto copier = backend.create_page_copier();
+                     EXPECT_TRUE(copier.ok());
+                     return store::HostStore::open(
+                                {.bytes_max = 4096 * page_bytes, .page_bytes = page_bytes},
+                                std::move(copier).value())
+                         .value();
+                   }}));
   std::uint64_t loaded = 0;
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<TestSink>> heard;
@@ -109,17 +111,23 @@ TEST_P(GpuKinds, PagesThatCameBackGiveTheSameAnswers) {
   RecordProperty("tokens_loaded", static_cast<int>(loaded));
 }
 
-constexpr kv::memory::Element kFp8 = kv::memory::Element::kE4M3;
+using kv::memory::Element;
+constexpr kv::KvPolicy kStreaming = {.window = 40, .sinks = 4};
 
-INSTANTIATE_TEST_SUITE_P(Models, GpuKinds,
-                         testing::Values(Kind{"deepseek3"}, Kind{"gemma2"}, Kind{"gemma3"},
-                                         Kind{"gemma4"}, Kind{"gemma4_shared"}, Kind{"gpt_oss"},
-                                         Kind{"olmo2"}, Kind{"qwen3moe"},
-                                         Kind{"deepseek3_fp8", kFp8}, Kind{"gemma4_shared", kFp8},
-                                         Kind{"gpt_oss", kFp8}),
-                         [](const auto& instance) {
-                           return instance.param.model + name_of(instance.param.element);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuKinds,
+    testing::Values(Kind{"deepseek3"}, Kind{"gemma2"}, Kind{"gemma3"}, Kind{"gemma4"},
+                    Kind{"gemma4_shared"}, Kind{"gpt_oss"}, Kind{"olmo2"}, Kind{"qwen3moe"},
+                    Kind{"deepseek3_fp8", {Element::kE4M3}},
+                    Kind{"gemma4_shared", {Element::kE4M3}}, Kind{"gpt_oss", {Element::kE4M3}},
+                    Kind{"deepseek3_fp8", {Element::kInt8}},
+                    Kind{"gemma4_shared", {Element::kInt8}}, Kind{"gpt_oss", {Element::kInt8}},
+                    Kind{"qwen3moe", {{Element::kBF16, Element::kInt8}}},
+                    Kind{"deepseek3", {Element::kBF16, kStreaming}},
+                    Kind{"deepseek3_fp8", {Element::kInt8, kStreaming}},
+                    Kind{"gemma3", {Element::kBF16, kStreaming}},
+                    Kind{"gpt_oss", {Element::kInt8, kStreaming}}),
+    [](const auto& instance) { return instance.param.model + choice_name(instance.param.choice); });
 
 }  // namespace
 }  // namespace pagoda::gpu_test

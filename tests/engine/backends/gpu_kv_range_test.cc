@@ -24,7 +24,7 @@ TEST_P(GpuKvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyEl
   const engine::MarkedModel model(seeded, part,
                                   beyond_all ? engine::kBeyondAll : engine::kBeyondFp16);
   // Prompts are computed in chunks: the marked token is not in the last one.
-  const FixtureOptions options = {.batched_tokens = 24, .element = element};
+  const FixtureOptions options = {.batched_tokens = 24, .kv_cache_dtype = element};
   GpuEngineFixture quiet(model, options);
   const auto alone = quiet.submit(engine::marked_request(model.config(), false));
   quiet.run();
@@ -53,8 +53,13 @@ TEST_P(GpuKvRange, WhatIsNotFiniteEndsItsRequestIsNotPublishedAndTouchesNobodyEl
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, GpuKvRange,
-    testing::Combine(testing::Values(Element::kBF16, Element::kF16, Element::kE4M3),
+    testing::Combine(testing::Values(Element::kBF16, Element::kF16, Element::kE4M3, Element::kE5M2),
                      testing::Values(Part::kQuery, Part::kKey, Part::kValue), testing::Bool()));
+// What one dimension of a row of integers has is spread over others.
+INSTANTIATE_TEST_SUITE_P(Integers, GpuKvRange,
+                         testing::Combine(testing::Values(Element::kInt8, Element::kInt4),
+                                          testing::Values(Part::kQuery, Part::kKey, Part::kValue),
+                                          testing::Values(true)));
 
 }  // namespace
 }  // namespace pagoda::gpu_test

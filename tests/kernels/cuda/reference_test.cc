@@ -116,6 +116,38 @@ TEST(Reference, ASinkTakesItsShareOfTheWeights) {
   }
 }
 
+// Sinks behind a gap are keys of the same softmax, to a query of their own.
+TEST(Reference, SinkTokensBehindAGapAreSeenByTheirOwnQuery) {
+  const Scene scene;
+  std::vector<float> at_sinks = scene.q;
+  for (float& value : at_sinks) value *= -0.5f;
+  constexpr std::size_t kSinks = 5;
+  constexpr std::size_t kFirst = kKeys - 40;
+  const std::vector<float> got = reference::attention({.q = scene.q.data(),
+                                                       .dim = kDim,
+                                                       .scale = 0.3f,
+                                                       .first = kFirst,
+                                                       .position = kKeys - 1,
+                                                       .sink_q = at_sinks.data(),
+                                                       .sinks = kSinks},
+                                                      scene.keys.data(), scene.values.data());
+  double sum = 0;
+  std::vector<double> expected(kDim);
+  for (std::size_t key = 0; key < kKeys; ++key) {
+    if (key >= kSinks && key < kFirst) continue;
+    const std::vector<float>& q = key < kSinks ? at_sinks : scene.q;
+    double score = 0;
+    for (std::size_t d = 0; d < kDim; ++d)
+      score += double{q[d]} * double{scene.keys[key * kDim + d]};
+    const double weight = std::exp(0.3 * score);
+    sum += weight;
+    for (std::size_t d = 0; d < kDim; ++d) {
+      expected[d] += weight * double{scene.values[key * kDim + d]};
+    }
+  }
+  for (std::size_t d = 0; d < kDim; ++d) ASSERT_NEAR(got[d], expected[d] / sum, 4e-3) << d;
+}
+
 // The gates and the cap of the GPU are those of CPUs but for the exponential's rounding.
 TEST(Reference, GatesAndCapsAreThoseOfCpus) {
   const KernelSet& cpu = ref_set();

@@ -130,7 +130,12 @@ __global__ void __launch_bounds__(merge_threads(kMergeDimsMax)) merge(PagedAtten
     for (std::uint32_t i = threadIdx.x; i < to.padding(); i += blockDim.x) *to.at(all_dims + i) = 0;
   }
   if (dimension >= dim) return;
-  *to.at(first_dim + dimension) = bf16_bits(__fdiv_rn(total, sum));
+  const float result = __fdiv_rn(total, sum);
+  if (job.rotated != nullptr) {
+    *to.rotated(first_dim + dimension) = result;
+  } else {
+    *to.at(first_dim + dimension) = bf16_bits(result);
+  }
 }
 
 template <int kDim>
@@ -158,11 +163,13 @@ void with_head_dim(const PagedAttention& job, Launch launch) {
 }  // namespace
 
 void launch_paged_attention(const PagedAttention& job, StreamHandle stream) {
-  if (!is_plain_attention(job.pages.layout, job.cap)) {
-    return launch_general_attention(job, stream);
+  bool launched = false;
+  if (is_plain_attention(job.pages.layout, job.cap)) {
+    with_head_dim(job, [&](auto dim) {
+      launched = launch_paged_attention_of<decltype(dim)::value>(job, stream);
+    });
   }
-  with_head_dim(job,
-                [&](auto dim) { launch_paged_attention_of<decltype(dim)::value>(job, stream); });
+  if (!launched) launch_general_attention(job, stream);
 }
 
 void launch_paged_attention_wide(const PagedAttention& job, StreamHandle stream) {

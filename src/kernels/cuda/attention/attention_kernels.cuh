@@ -8,14 +8,15 @@
 
 namespace pagoda::kernels::cuda {
 
-// kDim is 64, 128 or 256. The prepare functions are called once, before the first launch.
+// kDim is 64, 128 or 256. The prepare functions are called once, before the first launch. False:
+// the cache's elements have no kernel of their own.
 template <int kDim>
-void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream);
+bool launch_paged_attention_of(const PagedAttention& job, StreamHandle stream);
 template <int kDim>
 cudaError_t prepare_paged_attention_of();
 
 template <int kDim>
-void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream);
+bool launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream);
 template <int kDim>
 cudaError_t prepare_paged_attention_wide_of();
 

@@ -2,65 +2,61 @@
 // are, a stage of some rows at a time, and turned into factors in registers.
 //
 // In shared memory the 16-byte chunks of a row are exchanged so that eight rows' chunks of the same
-// dimensions lie in different banks. Eight-bit codes become fp16 (ops.h), four bytes of a lane two
-// registers; a step's dimensions and keys are dealt to lanes in the order in which they come.
+// dimensions lie in different banks. Codes become fp16 (ops.h), four bytes of a lane two registers
+// or, of kInt4, four; a step's dimensions and keys are dealt to lanes in the order in which they
+// come: a step is 16 bytes of eight-bit codes, or the low or the high halves of 16 bytes.
 #pragma once
 
 #include <cuda_fp16.h>
 
 #include <cstdint>
 
+#include "kernels/cuda/attention/cache_codes.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/ptx.cuh"
 
 namespace pagoda::kernels::cuda {
 
-using kv::memory::Element;
-
-template <Element kElement, int kDim>
+template <Element kElement, int kDim, int kStageKeys>
 struct CacheRows {
-  static constexpr bool kCodes = kElement == Element::kE4M3;
-  static constexpr int kRowBytes = kDim * static_cast<int>(kv::memory::unit_bytes(kElement));
+  static constexpr bool kCodes = has_codes(kElement);
+  static constexpr bool kScaled = kv::memory::scale_bytes(kElement) > 0;
+  static constexpr int kRowBytes = static_cast<int>(kv::memory::row_bytes(kElement, kDim));
   static constexpr int kScaleBytes = static_cast<int>(kv::memory::scale_bytes(kElement));
-  // Keys of a stage: some 8 KB, and a part of a tile.
-  static constexpr int kKeys = 8192 / kRowBytes < 64 ? 8192 / kRowBytes : 64;
-  static constexpr int kStageBytes = kKeys * (kRowBytes + kScaleBytes);
+  static constexpr int kGroups = static_cast<int>(kv::memory::scale_groups(kElement, kDim));
+  static constexpr int kKeys = kStageKeys;
+  static constexpr int kStageBytes = kKeys * (kRowBytes + kGroups * kScaleBytes);
 
   // The offset of a chunk of 16 bytes within a stage.
   __device__ static constexpr int place(int row, int chunk) {
-    const int other = kRowBytes >= 128 ? row % 8 : row / 2 % 4;
+    const int other = kRowBytes >= 128 ? row % 8 : kRowBytes == 64 ? row / 2 % 4 : row / 4 % 2;
     return row * kRowBytes + (chunk ^ other) * 16;
   }
 
-  // Copies 16 rows from `from` on, and their scales, to row `row` of a stage. Rows outside of
-  // [first, last], counted from 0 to 15, become 0.
+  // Copies 16 rows from `from` on, and their scales, whose groups are scale_step bytes apart, to
+  // row `row` of a stage. Rows outside of [first, last], counted from 0 to 15, become 0.
   __device__ __forceinline__ static void copy(std::uint32_t stage, int row, const std::byte* from,
-                                              const std::byte* scales, int first, int last) {
+                                              const std::byte* scales, std::size_t scale_step,
+                                              int first, int last) {
     if (first <= 0 && last >= 15) {
       copy_codes<true>(stage, row, from, first, last);
     } else {
       copy_codes<false>(stage, row, from, first, last);
     }
-    if constexpr (kCodes) {
+    if constexpr (kScaled) {
       const int lane = threadIdx.x % 32;
-      if (lane >= 2) return;
+      if (lane >= 2 * kGroups) return;
       // Scales of such rows become 0 too: one that nobody wrote may be NaN, and 0 * NaN is NaN.
-      const int there = first > 8 * lane + 7 ? 0 : min(max(last + 1 - 8 * lane, 0), 8);
-      cp_async_16(stage + kKeys * kRowBytes + row * kScaleBytes + lane * 16, scales + lane * 16,
-                  there * kScaleBytes);
+      const int half = lane % 2;
+      const int there = first > 8 * half + 7 ? 0 : min(max(last + 1 - 8 * half, 0), 8);
+      cp_async_16(stage + kKeys * kRowBytes + (lane / 2 * kKeys + row) * kScaleBytes + half * 16,
+                  scales + lane / 2 * scale_step + half * 16, there * kScaleBytes);
     }
-  }
-
-  // Converts four e4m3 codes to two pairs of fp16.
-  __device__ __forceinline__ static void widen(std::uint32_t codes, std::uint32_t& low,
-                                               std::uint32_t& high) {
-    low = fp16_from_e4m3(static_cast<std::uint16_t>(codes));
-    high = fp16_from_e4m3(static_cast<std::uint16_t>(codes >> 16));
   }
 
   __device__ __forceinline__ static void multiply(float (&c)[4], const std::uint32_t (&a)[4],
                                                   std::uint32_t b0, std::uint32_t b1) {
-    if constexpr (kElement == Element::kBF16) {
+    if constexpr (is_bf16_factor(kElement)) {
       mma_bf16(c, a, b0, b1);
     } else {
       mma_fp16(c, a, b0, b1);
@@ -77,6 +73,11 @@ struct CacheRows {
     for (int j = 0; j < kKeys / 8; ++j) {
       for (float& score : scores[j]) score = 0;
     }
+    __half2 scale[kKeys / 8];  // of int8: of the lane's key among eight
+    if constexpr (kElement == Element::kInt8) {
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j) scale[j] = key_scale(stage, 8 * j, 0);
+    }
 #pragma unroll
     for (int k = 0; k < kRowBytes / 32; ++k) {
 #pragma unroll
@@ -87,10 +88,11 @@ struct CacheRows {
         for (int i = 0; i < 2; ++i) {
           if constexpr (kCodes) {
 #pragma unroll
-            for (int step = 0; step < 2; ++step) {
-              std::uint32_t low, high;
-              widen(b[2 * i + step], low, high);
-              multiply(scores[2 * p + i], query[2 * k + step], low, high);
+            for (int c = 0; c < 2; ++c) {
+              const __half2 by = kElement == Element::kInt4
+                                     ? key_scale(stage, 16 * p + 8 * i, 2 * k + c)
+                                     : scale[2 * p + i];
+              score_chunk(b[2 * i + c], by, query, 2 * k + c, scores[2 * p + i]);
             }
           } else {
             multiply(scores[2 * p + i], query[k], b[2 * i], b[2 * i + 1]);
@@ -98,14 +100,15 @@ struct CacheRows {
         }
       }
     }
-    if constexpr (kCodes) {
+    // Scales of E4M3 are powers of two: scaling the sum is scaling the keys.
+    if constexpr (kElement == Element::kE4M3) {
 #pragma unroll
       for (int j = 0; j < kKeys / 8; ++j) {
-        const float2 scale = __half22float2(scales_at(stage, 8 * j));
-        scores[j][0] *= scale.x;
-        scores[j][1] *= scale.y;
-        scores[j][2] *= scale.x;
-        scores[j][3] *= scale.y;
+        const float2 by = __half22float2(scales_at(stage, 8 * j, 0));
+        scores[j][0] *= by.x;
+        scores[j][1] *= by.y;
+        scores[j][2] *= by.x;
+        scores[j][3] *= by.y;
       }
     }
   }
@@ -118,9 +121,9 @@ struct CacheRows {
 #pragma unroll
     for (int p = 0; p < kKeys / 16; ++p) {
       __half2 scale[2];
-      if constexpr (kCodes) {
-        scale[0] = scales_at(stage, 16 * p);
-        scale[1] = scales_at(stage, 16 * p + 8);
+      if constexpr (kScaled && kGroups == 1) {
+        scale[0] = scales_at(stage, 16 * p, 0);
+        scale[1] = scales_at(stage, 16 * p + 8, 0);
       }
 #pragma unroll
       for (int k = 0; k < kRowBytes / 32; ++k) {
@@ -129,16 +132,11 @@ struct CacheRows {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           if constexpr (kCodes) {
-            // A register holds two keys by two dimensions: the even dimension's come first.
-            std::uint32_t even[2], odd[2];
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-              widen(__byte_perm(b[2 * i + h], 0, 0x3120), even[h], odd[h]);
-              even[h] = times(even[h], scale[h]);
-              odd[h] = times(odd[h], scale[h]);
+            if constexpr (kScaled && kGroups > 1) {
+              scale[0] = scales_at(stage, 16 * p, 2 * k + i);
+              scale[1] = scales_at(stage, 16 * p + 8, 2 * k + i);
             }
-            multiply(values[4 * k + 2 * i], weights[p], even[0], even[1]);
-            multiply(values[4 * k + 2 * i + 1], weights[p], odd[0], odd[1]);
+            add_chunk(b[2 * i], b[2 * i + 1], scale, weights[p], 2 * k + i, values);
           } else {
             multiply(values[2 * k + i], weights[p], b[2 * i], b[2 * i + 1]);
           }
@@ -171,16 +169,72 @@ struct CacheRows {
                   kAll || (own >= first && own <= last) ? 16 : 0);
     }
   }
+  // Adds the products of four bytes of a key, of chunk `chunk` of its row, to its scores.
+  __device__ __forceinline__ static void score_chunk(std::uint32_t codes, __half2 scale,
+                                                     const std::uint32_t (&query)[kDim / 16][4],
+                                                     int chunk, float (&scores)[4]) {
+    std::uint32_t pairs[kCodePairs<kElement>];
+    widen<kElement>(codes, pairs);
+#pragma unroll
+    for (int h = 0; h < kCodePairs<kElement> / 2; ++h) {
+      if constexpr (kv::memory::is_integer(kElement)) {
+        pairs[2 * h] = scaled(pairs[2 * h], scale);
+        pairs[2 * h + 1] = scaled(pairs[2 * h + 1], scale);
+      }
+      multiply(scores, query[chunk * kCodePairs<kElement> / 2 + h], pairs[2 * h], pairs[2 * h + 1]);
+    }
+  }
+  // Adds weighted values of 16 keys: a register holds two keys by two bytes of chunk `chunk`, of
+  // which the even one's come first.
+  __device__ __forceinline__ static void add_chunk(std::uint32_t low, std::uint32_t high,
+                                                   const __half2 (&scale)[2],
+                                                   const std::uint32_t (&weights)[4], int chunk,
+                                                   float (&values)[kDim / 8][4]) {
+    std::uint32_t pairs[2][kCodePairs<kElement>];
+    widen<kElement>(__byte_perm(low, 0, 0x3120), pairs[0]);
+    widen<kElement>(__byte_perm(high, 0, 0x3120), pairs[1]);
+#pragma unroll
+    for (int f = 0; f < kCodePairs<kElement>; ++f) {
+      if constexpr (kScaled) {
+        pairs[0][f] = scaled(pairs[0][f], scale[0]);
+        pairs[1][f] = scaled(pairs[1][f], scale[1]);
+      }
+      multiply(values[chunk * kCodePairs<kElement> + f], weights, pairs[0][f], pairs[1][f]);
+    }
+  }
+  __device__ __forceinline__ static std::uint32_t scale_address(std::uint32_t stage, int key,
+                                                                int group) {
+    return stage + kKeys * kRowBytes + (group * kKeys + key) * kScaleBytes;
+  }
   // The scales of this lane's two keys among eight.
-  __device__ __forceinline__ static __half2 scales_at(std::uint32_t stage, int key) {
-    const std::uint32_t bits = ld_shared_b32(stage + kKeys * kRowBytes +
-                                             (key + 2 * (static_cast<int>(threadIdx.x) % 4)) * 2);
+  __device__ __forceinline__ static __half2 scales_at(std::uint32_t stage, int key, int group) {
+    const std::uint32_t bits =
+        ld_shared_b32(scale_address(stage, key + 2 * (static_cast<int>(threadIdx.x) % 4), group));
     return *reinterpret_cast<const __half2*>(&bits);
   }
-  __device__ __forceinline__ static std::uint32_t times(std::uint32_t pair, __half2 scale) {
-    const __half2 product = __hmul2(*reinterpret_cast<const __half2*>(&pair), scale);
-    return *reinterpret_cast<const std::uint32_t*>(&product);
+  // The scale of this lane's key among eight, twice.
+  __device__ __forceinline__ static __half2 key_scale(std::uint32_t stage, int key, int group) {
+    const int own = key + static_cast<int>(threadIdx.x) % 32 / 4;
+    return __half2half2(__ushort_as_half(ld_shared_b16(scale_address(stage, own, group))));
   }
+};
+
+// The rows of a cache's keys and values, in stages of as many keys: some 8 KB of the longer rows,
+// and a part of a tile.
+template <Element kKeyElement, Element kValueElement, int kHeadDim>
+struct CachePair {
+  static constexpr int kDim = kHeadDim;
+  static constexpr Element kKeyEach = kKeyElement;
+  static constexpr Element kValueEach = kValueElement;
+  static constexpr int kLongest = static_cast<int>(
+      kv::memory::row_bytes(kKeyElement, kDim) > kv::memory::row_bytes(kValueElement, kDim)
+          ? kv::memory::row_bytes(kKeyElement, kDim)
+          : kv::memory::row_bytes(kValueElement, kDim));
+  static constexpr int kKeys = 8192 / kLongest < 64 ? 8192 / kLongest : 64;
+  using Keys = CacheRows<kKeyElement, kDim, kKeys>;
+  using Values = CacheRows<kValueElement, kDim, kKeys>;
+  static constexpr int kStageBytes =
+      Keys::kStageBytes > Values::kStageBytes ? Keys::kStageBytes : Values::kStageBytes;
 };
 
 }  // namespace pagoda::kernels::cuda

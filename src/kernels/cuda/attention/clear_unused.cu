@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(kThreads) clear_unused(ClearUnused job) {
     return;
   }
   const std::uint32_t block = batch_token.position / layout.block_tokens;
-  const std::uint32_t page = job.pages.tables[job.sequences[batch_token.sequence].table + block];
+  const std::uint32_t page =
+      job.pages.tables[job.sequences[batch_token.sequence].table_index(block)];
   auto* const unused = reinterpret_cast<uint4*>(
       job.pages.data + std::size_t{page + 1} * layout.page_bytes() - layout.unused_bytes);
   for (std::uint32_t i = threadIdx.x; i < layout.unused_bytes / sizeof(uint4); i += kThreads) {

@@ -29,7 +29,7 @@ __host__ __device__ constexpr std::uint32_t heads_of_page(const kv::memory::Page
 }
 
 // Block (x, y) copies one head of keys or of values of one layer (x), of copy y; the last one what
-// the page leaves unused. The heads of keys come before those of values, and so do their scales.
+// the page leaves unused. The heads of keys come before those of values.
 __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ CopyBatch batch) {
   pdl_trigger();
   pdl_wait();
@@ -45,15 +45,17 @@ __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Co
   const std::uint32_t layer = blockIdx.x / heads_each;
   const std::uint32_t head = blockIdx.x % heads_each;
   const bool is_key = head < layout.kv_heads;
-  const std::size_t rows = is_key ? layout.key_offset(layer, head, 0)
-                                  : layout.value_offset(layer, head - layout.kv_heads, 0);
+  const std::uint32_t own = is_key ? head : head - layout.kv_heads;
+  const std::size_t rows =
+      is_key ? layout.key_offset(layer, own, 0) : layout.value_offset(layer, own, 0);
   const std::size_t row_bytes = is_key ? layout.key_row_bytes() : layout.value_row_bytes();
   copy_vectors(to + rows, from + rows, copy.tokens * row_bytes);
-  if (scale_bytes(layout.elements.keys) == 0) return;
-  const std::size_t scales = layout.key_scale_offset(layer, head, 0);
-  for (std::uint32_t i = threadIdx.x; i < copy.tokens; i += kThreads) {
-    reinterpret_cast<std::uint16_t*>(to + scales)[i] =
-        reinterpret_cast<const std::uint16_t*>(from + scales)[i];
+  const std::size_t scales =
+      is_key ? layout.key_scale_offset(layer, own, 0) : layout.value_scale_offset(layer, own, 0);
+  const std::size_t groups = (is_key ? layout.key_scale_bytes() : layout.value_scale_bytes()) / 2;
+  for (std::uint32_t i = threadIdx.x; i < groups * copy.tokens; i += kThreads) {
+    const std::size_t at = scales + i / copy.tokens * layout.scale_step() + i % copy.tokens * 2;
+    *reinterpret_cast<std::uint16_t*>(to + at) = *reinterpret_cast<const std::uint16_t*>(from + at);
   }
 }
 

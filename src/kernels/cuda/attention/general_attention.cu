@@ -15,32 +15,36 @@ constexpr int units_of_warp(const GeneralShape& shape) {
   return (shape.value_units + kGeneralWarps - 1) / kGeneralWarps;
 }
 
-template <Element kElement, int kSlots, int kUnits>
+template <bool kBf16Keys, bool kBf16Values, int kSlots, int kUnits>
 void launch_with(const PagedAttention& job, const GeneralShape& shape, StreamHandle stream) {
   const float slope = job.cap > 0 ? soft_cap_slope(job.scale, job.cap) : 0.0f;
-  launch_kernel(general_attention<kElement, kSlots, kUnits>,
+  launch_kernel(general_attention<kBf16Keys, kBf16Values, kSlots, kUnits>,
                 dim3(job.items_max, job.pages.layout.kv_heads), kGeneralThreads,
                 static_cast<std::uint32_t>(shared_bytes_of(shape, kSlots)), stream, job, shape,
                 slope);
 }
 
-template <Element kElement>
-void launch_of_element(const PagedAttention& job, StreamHandle stream) {
+template <bool kBf16Keys, bool kBf16Values>
+void launch_of_factors(const PagedAttention& job, StreamHandle stream) {
   const GeneralShape shape = GeneralShape::of(job.pages.layout);
   const auto fits = [&](int slots) { return shared_bytes_of(shape, slots) <= kSharedMax; };
-  if (units_of_warp(shape) == 1 && fits(4)) return launch_with<kElement, 4, 1>(job, shape, stream);
-  if (units_of_warp(shape) <= 2 && fits(4)) return launch_with<kElement, 4, 2>(job, shape, stream);
-  if (fits(3)) return launch_with<kElement, 3, 4>(job, shape, stream);
-  launch_with<kElement, 2, 4>(job, shape, stream);
+  if (units_of_warp(shape) == 1 && fits(4)) {
+    return launch_with<kBf16Keys, kBf16Values, 4, 1>(job, shape, stream);
+  }
+  if (units_of_warp(shape) <= 2 && fits(4)) {
+    return launch_with<kBf16Keys, kBf16Values, 4, 2>(job, shape, stream);
+  }
+  if (fits(3)) return launch_with<kBf16Keys, kBf16Values, 3, 4>(job, shape, stream);
+  launch_with<kBf16Keys, kBf16Values, 2, 4>(job, shape, stream);
 }
 
-template <Element kElement>
-cudaError_t prepare_of_element() {
+template <bool kBf16Keys, bool kBf16Values>
+cudaError_t prepare_of_factors() {
   for (const cudaError_t code :
-       {allow_dynamic_smem(general_attention<kElement, 4, 1>, kSharedMax),
-        allow_dynamic_smem(general_attention<kElement, 4, 2>, kSharedMax),
-        allow_dynamic_smem(general_attention<kElement, 3, 4>, kSharedMax),
-        allow_dynamic_smem(general_attention<kElement, 2, 4>, kSharedMax)}) {
+       {allow_dynamic_smem(general_attention<kBf16Keys, kBf16Values, 4, 1>, kSharedMax),
+        allow_dynamic_smem(general_attention<kBf16Keys, kBf16Values, 4, 2>, kSharedMax),
+        allow_dynamic_smem(general_attention<kBf16Keys, kBf16Values, 3, 4>, kSharedMax),
+        allow_dynamic_smem(general_attention<kBf16Keys, kBf16Values, 2, 4>, kSharedMax)}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;
@@ -49,20 +53,16 @@ cudaError_t prepare_of_element() {
 }  // namespace
 
 void launch_general_attention(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.elements.keys) {
-    case Element::kBF16:
-      return launch_of_element<Element::kBF16>(job, stream);
-    case Element::kE4M3:
-      return launch_of_element<Element::kE4M3>(job, stream);
-    default:
-      return launch_of_element<Element::kF16>(job, stream);
-  }
+  const kv::memory::Elements elements = job.pages.layout.elements;
+  if (!is_bf16_factor(elements.keys)) return launch_of_factors<false, false>(job, stream);
+  if (is_bf16_factor(elements.values)) return launch_of_factors<true, true>(job, stream);
+  launch_of_factors<true, false>(job, stream);
 }
 
 cudaError_t prepare_general_attention() {
   for (const cudaError_t code :
-       {prepare_of_element<Element::kBF16>(), prepare_of_element<Element::kE4M3>(),
-        prepare_of_element<Element::kF16>()}) {
+       {prepare_of_factors<false, false>(), prepare_of_factors<true, true>(),
+        prepare_of_factors<true, false>()}) {
     if (code != cudaSuccess) return code;
   }
   return cudaSuccess;

@@ -27,10 +27,10 @@ struct GeneralShared {
   float sums[kQueryRows];
 };
 
-template <Element kElement>
+template <bool kBf16>
 __device__ __forceinline__ void general_multiply(float (&c)[4], const std::uint32_t (&a)[4],
                                                  std::uint32_t b0, std::uint32_t b1) {
-  if constexpr (kElement == Element::kBF16) {
+  if constexpr (kBf16) {
     mma_bf16(c, a, b0, b1);
   } else {
     mma_fp16(c, a, b0, b1);
@@ -45,6 +45,7 @@ __device__ __forceinline__ std::uint32_t left_address(const void* rows, int row_
 
 // Copies the tile's queries to shared memory; rows and dimensions that are not there are zeros.
 __device__ __forceinline__ void load_general_queries(const PagedAttention& job,
+                                                     const std::uint16_t* from,
                                                      const GeneralShape& shape,
                                                      const QueryTile& rows,
                                                      const AttentionItem& item, std::byte* to) {
@@ -60,14 +61,14 @@ __device__ __forceinline__ void load_general_queries(const PagedAttention& job,
     if (query.there && chunk * 8 < static_cast<int>(dim)) {
       const std::size_t head = std::size_t{rows.sequence.first_row + query.token} * job.heads +
                                rows.kv_head * rows.group + query.head;
-      values = *reinterpret_cast<const uint4*>(job.query + head * dim + chunk * 8);
+      values = *reinterpret_cast<const uint4*>(from + head * dim + chunk * 8);
     }
     *reinterpret_cast<uint4*>(to + row * shape.key_row_bytes + chunk * 16) = values;
   }
 }
 
 // The scores of a warp's eight keys: value 2r + i is that of row g + 8r and key 2t + i.
-template <Element kElement>
+template <bool kBf16>
 __device__ __forceinline__ void score_keys(const GeneralShape& shape, const std::byte* queries,
                                            const std::byte* keys, float (&score)[4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -79,10 +80,10 @@ __device__ __forceinline__ void score_keys(const GeneralShape& shape, const std:
     ldmatrix_x4(b, right + step * 32);
     std::uint32_t a[4];
     ldmatrix_x4(a, left_address(queries, shape.key_row_bytes, step));
-    general_multiply<kElement>(score, a, b[0], b[1]);
+    general_multiply<kBf16>(score, a, b[0], b[1]);
     if (step + 1 == shape.key_steps) break;
     ldmatrix_x4(a, left_address(queries, shape.key_row_bytes, step + 1));
-    general_multiply<kElement>(score, a, b[2], b[3]);
+    general_multiply<kBf16>(score, a, b[2], b[3]);
   }
 }
 
@@ -134,18 +135,21 @@ struct GeneralSums {
 };
 
 // One block's way through the tiles of its item.
-template <Element kElement, int kSlots, int kUnits>
+template <bool kBf16Keys, bool kBf16Values, int kSlots, int kUnits>
 struct GeneralBlock {
+  using Ring = PieceRing<kSlots, !kBf16Values>;
+
   const PagedAttention& job;
   const GeneralShape& shape;
   const AttentionItem& item;
   const QueryTile& rows;
-  const KeyMask& mask;
+  KeyMask mask;
   float scale;  // of scores, times log2 e
   float slope;  // of the soft cap
   GeneralShared& shared;
-  const std::byte* queries;
+  std::byte* queries;
   GeneralSums<kUnits> sums = {};
+  bool waited = false;
 
   __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
@@ -195,8 +199,7 @@ struct GeneralBlock {
       *reinterpret_cast<float2*>(&shared.exact_weights[row][own]) =
           make_float2(weight[0], weight[1]);
       *reinterpret_cast<std::uint32_t*>(&shared.weights[row][own]) =
-          kElement == Element::kBF16 ? pack_bf16(weight[0], weight[1])
-                                     : pack_fp16(weight[0], weight[1]);
+          kBf16Values ? pack_bf16(weight[0], weight[1]) : pack_fp16(weight[0], weight[1]);
     }
   }
 
@@ -231,8 +234,8 @@ struct GeneralBlock {
       for (int p = 0; p < kGeneralTile / 16; ++p) {
         std::uint32_t b[4];  // by half, by 8 keys
         ldmatrix_x4_trans(b, right + 16 * p * shape.value_row_bytes + unit * 32);
-        general_multiply<kElement>(tile[0], a[p], b[0], b[1]);
-        general_multiply<kElement>(tile[1], a[p], b[2], b[3]);
+        general_multiply<kBf16Values>(tile[0], a[p], b[0], b[1]);
+        general_multiply<kBf16Values>(tile[1], a[p], b[2], b[3]);
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -242,11 +245,34 @@ struct GeneralBlock {
     }
   }
 
-  __device__ __forceinline__ void run(PieceRing<kElement, kSlots>& ring, int first, int last) {
+  // Attends to splits [first_split, last_split) of a part of the keys.
+  __device__ __forceinline__ void attend(KeyPart part, std::uint32_t first_split,
+                                         std::uint32_t last_split) {
+    mask = rows.mask(item, part);
+    constexpr int kSplitTiles = static_cast<int>(kSplitKeys) / kGeneralTile;
+    const int first = max(static_cast<int>(first_split) * kSplitTiles, mask.first / kGeneralTile);
+    const int last = min(static_cast<int>(last_split) * kSplitTiles - 1, mask.last / kGeneralTile);
+    Ring ring(queries + shape.query_bytes, job, shape, rows, mask, first, last - first + 1);
+    // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
+    const bool early =
+        waited || ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
+    if (early) ring.start();
+    if (!waited) pdl_wait();
+    waited = true;
+    if (!early) ring.start();
+    // Seen after the ring's first barrier.
+    const std::uint16_t* const from = part == KeyPart::kSinks ? job.sink_query : job.query;
+    load_general_queries(job, from, shape, rows, item, queries);
+    run(ring, first, last, static_cast<int>(first_split));
+    cp_async_wait<0>();
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void run(Ring& ring, int first, int last, int first_split) {
     for (int tile = first; tile <= last; ++tile) {
       const std::byte* const keys = ring.take();
       float score[4];
-      score_keys<kElement>(shape, queries, keys, score);
+      score_keys<kBf16Keys>(shape, queries, keys, score);
       float shrink[2];
       weigh(tile, score, shrink);
       const std::byte* values = keys;
@@ -259,7 +285,7 @@ struct GeneralBlock {
       add_values(values, shrink);
       constexpr int kSplitTiles = static_cast<int>(kSplitKeys) / kGeneralTile;
       if (tile % kSplitTiles != kSplitTiles - 1 && tile != last) continue;
-      end_split(tile / kSplitTiles - static_cast<int>(item.first_split));
+      end_split(tile / kSplitTiles - first_split);
     }
   }
 
@@ -325,8 +351,8 @@ struct GeneralBlock {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const float* const pair = &sums.all_values[u][h][2 * r];
-          *reinterpret_cast<std::uint32_t*>(to.at(unit * 16 + h * 8 + lane() % 4 * 2)) =
-              pack_bf16(__fdiv_rn(pair[0], sum), __fdiv_rn(pair[1], sum));
+          to.store(unit * 16 + h * 8 + lane() % 4 * 2, __fdiv_rn(pair[0], sum),
+                   __fdiv_rn(pair[1], sum));
         }
       }
       for (std::uint32_t i = warp() * 4 + lane() % 4; i < to.padding(); i += kGeneralWarps * 4) {
@@ -336,43 +362,38 @@ struct GeneralBlock {
   }
 };
 
-template <Element kElement, int kSlots, int kUnits>
-__global__ void __launch_bounds__(kGeneralThreads)
+template <bool kBf16Keys, bool kBf16Values, int kSlots, int kUnits>
+__global__ void __launch_bounds__(kGeneralThreads, kUnits <= 2 ? 2 : 1)
     general_attention(PagedAttention job, GeneralShape shape, float slope) {
   extern __shared__ __align__(16) std::byte raw[];
   auto& shared = *reinterpret_cast<GeneralShared*>(raw);
-  std::byte* const queries = raw + sizeof(GeneralShared);
   pdl_trigger();
   if (blockIdx.x >= *job.item_count) return pdl_wait();
   const AttentionItem item = job.items[blockIdx.x];
   const QueryTile rows(job, item);
-  const KeyMask mask = rows.mask(job, item);
-  constexpr int kSplitTiles = static_cast<int>(kSplitKeys) / kGeneralTile;
-  const int first =
-      max(static_cast<int>(item.first_split) * kSplitTiles, mask.first / kGeneralTile);
-  const int last =
-      min(static_cast<int>(item.last_split) * kSplitTiles - 1, mask.last / kGeneralTile);
-  PieceRing<kElement, kSlots> ring(queries + shape.query_bytes, job, shape, rows, mask, first,
-                                   last - first + 1);
-  // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
-  const bool early = ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
-  if (early) ring.start();
-  pdl_wait();
-  if (!early) ring.start();
-  load_general_queries(job, shape, rows, item, queries);  // seen after the ring's first barrier
-  GeneralBlock<kElement, kSlots, kUnits> block = {
+  GeneralBlock<kBf16Keys, kBf16Values, kSlots, kUnits> block = {
       .job = job,
       .shape = shape,
       .item = item,
       .rows = rows,
-      .mask = mask,
+      .mask = {},
       .scale = (job.cap > 0 ? 1.0f : job.scale) * kLog2E,
       .slope = slope,
       .shared = shared,
-      .queries = queries};
-  block.run(ring, first, last);
-  cp_async_wait<0>();
-  if (item.partial == kWhole) block.finish();
+      .queries = raw + sizeof(GeneralShared)};
+  const bool whole = item.partial == kWhole;
+  KeyPart part = item.sinks != 0 ? KeyPart::kSinks : KeyPart::kWindow;
+  std::uint32_t first = item.first_split;
+  std::uint32_t last = item.last_split;
+#pragma unroll 1
+  for (;;) {
+    block.attend(part, first, last);
+    if (!whole || part == KeyPart::kSinks || !rows.has_gap(item)) break;
+    part = KeyPart::kSinks;
+    first = 0;
+    last = rows.seen.sink_splits();
+  }
+  if (whole) block.finish();
 }
 
 }  // namespace pagoda::kernels::cuda

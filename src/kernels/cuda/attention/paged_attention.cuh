@@ -22,11 +22,12 @@ inline constexpr int kRingStages = 3;
 static_assert(kSplitKeys == kAttentionWarps * kKeyTile, "a warp for every tile of keys of a split");
 
 // The keys and values of one warp: its tile of keys of each split, keys first, stage by stage.
-template <Element kElement, int kDim>
+template <class Cache>
 class WarpRing {
  public:
-  using Rows = CacheRows<kElement, kDim>;
-  static constexpr int kKeyStages = static_cast<int>(kKeyTile) / Rows::kKeys;
+  using Keys = typename Cache::Keys;
+  using Values = typename Cache::Values;
+  static constexpr int kKeyStages = static_cast<int>(kKeyTile) / Cache::kKeys;
 
   // `data`: kRingStages stages in shared memory. `base`: the warp's first key of the first split.
   __device__ __forceinline__ WarpRing(std::uint32_t data, const PagedAttention& job,
@@ -40,6 +41,7 @@ class WarpRing {
     offset_[1] = layout.value_offset(pages_.layer, rows.kv_head, 0);
     scale_offset_[0] = layout.key_scale_offset(pages_.layer, rows.kv_head, 0);
     scale_offset_[1] = layout.value_scale_offset(pages_.layer, rows.kv_head, 0);
+    scale_step_ = layout.scale_step();
     now_ = page_of(base_);
     next_ = page_of(base_ + static_cast<int>(kSplitKeys));
   }
@@ -56,7 +58,7 @@ class WarpRing {
   __device__ __forceinline__ std::uint32_t take() {
     cp_async_wait<kRingStages - 1>();
     __syncwarp();
-    return data_ + from_ * Rows::kStageBytes;
+    return data_ + from_ * Cache::kStageBytes;
   }
   __device__ __forceinline__ void give_back() {
     __syncwarp();
@@ -69,14 +71,21 @@ class WarpRing {
   __device__ __forceinline__ std::uint32_t page_of(int base) const {
     const int key = base + 16 * (static_cast<int>(threadIdx.x) % 4);
     const int known = min(max(key, mask_.first), mask_.last);  // keys that the table has
-    return pages_.tables[rows_.sequence.table + (static_cast<std::uint32_t>(known) >> shift_)];
+    return pages_.tables[rows_.sequence.table_index(static_cast<std::uint32_t>(known) >> shift_)];
   }
   __device__ __forceinline__ void copy_stage() {
     if (left_ > 0) {
       const bool values = stage_ >= kKeyStages;
-      const int part = (values ? stage_ - kKeyStages : stage_) * Rows::kKeys;
+      const int part = (values ? stage_ - kKeyStages : stage_) * Cache::kKeys;
 #pragma unroll
-      for (int p = 0; p < Rows::kKeys; p += 16) copy_rows(values, part + p, p);
+      for (int p = 0; p < Cache::kKeys; p += 16) {
+        // Rows of one element are copied by one piece of code.
+        if (Cache::kKeyEach == Cache::kValueEach || !values) {
+          copy_rows<Keys>(values, part + p, p);
+        } else {
+          copy_rows<Values>(true, part + p, p);
+        }
+      }
       if (++stage_ == 2 * kKeyStages) {
         stage_ = 0;
         --left_;
@@ -89,14 +98,15 @@ class WarpRing {
     cp_async_commit();
   }
   // Copies 16 keys or values, from key `part` of the tile on, to row `row` of the stage.
+  template <class Rows>
   __device__ __forceinline__ void copy_rows(bool values, int part, int row) {
     const int key = base_ + part;
     const std::byte* const page = pages_.data + __shfl_sync(~0u, now_, part / 16) * page_bytes_;
     const std::uint32_t token = static_cast<std::uint32_t>(key) & (pages_.layout.block_tokens - 1);
-    Rows::copy(data_ + to_ * Rows::kStageBytes, row,
+    Rows::copy(data_ + to_ * Cache::kStageBytes, row,
                page + (values ? offset_[1] : offset_[0]) + token * Rows::kRowBytes,
                page + (values ? scale_offset_[1] : scale_offset_[0]) + token * Rows::kScaleBytes,
-               mask_.first - key, mask_.last - key);
+               scale_step_, mask_.first - key, mask_.last - key);
   }
 
   std::uint32_t data_;
@@ -107,6 +117,7 @@ class WarpRing {
   int shift_;              // of a key to its block
   std::size_t offset_[2];  // of this head's keys and values within a page
   std::size_t scale_offset_[2];
+  std::size_t scale_step_;
   int base_;       // of the tile being copied
   int left_;       // splits to copy
   int stage_ = 0;  // of the tile, to copy
@@ -118,11 +129,11 @@ class WarpRing {
 
 // What the warps hand to each other in shared memory. A pass adds up as many rows as threads have
 // four dimensions of each.
-template <Element kElement, int kDim>
+template <class Cache>
 struct AttentionShared {
-  static constexpr int kPassRows = 4 * kAttentionThreads / kDim;
-  std::byte rings[kAttentionWarps][kRingStages * CacheRows<kElement, kDim>::kStageBytes];
-  float values[kAttentionWarps][kPassRows][kDim + 8];
+  static constexpr int kPassRows = 4 * kAttentionThreads / Cache::kDim;
+  std::byte rings[kAttentionWarps][kRingStages * Cache::kStageBytes];
+  float values[kAttentionWarps][kPassRows][Cache::kDim + 8];
   float4 added[kAttentionWarps][kQueryRows];   // by lane of a quad
   float shrinks[kQueryRows][kAttentionWarps];  // of what earlier warps found
   float tops[2][kAttentionWarps][kQueryRows];  // of even and odd splits
@@ -167,16 +178,19 @@ __device__ __forceinline__ float weigh(const KeyMask& mask, int r, int base, flo
 }
 
 // One warp's tile of keys of a split, from scores to weighted values.
-template <Element kElement, int kDim>
+template <class Cache>
 struct WarpTile {
-  using Rows = CacheRows<kElement, kDim>;
-  using Ring = WarpRing<kElement, kDim>;
-  using Shared = AttentionShared<kElement, kDim>;
+  using Keys = typename Cache::Keys;
+  using Values = typename Cache::Values;
+  using Ring = WarpRing<Cache>;
+  using Shared = AttentionShared<Cache>;
+  static constexpr int kDim = Cache::kDim;
   std::uint32_t query[kDim / 16][4];
   std::uint32_t weights[kKeyTile / 16][4];  // the left side of a product, by 16 keys
   float values[kDim / 8][4];
 
-  __device__ __forceinline__ void load_query(const PagedAttention& job, const QueryTile& rows) {
+  __device__ __forceinline__ void load_query(const PagedAttention& job, const QueryTile& rows,
+                                             const std::uint16_t* queries) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const std::size_t head =
@@ -185,7 +199,7 @@ struct WarpTile {
 #pragma unroll
       for (int i = 0; i < kDim / 8; ++i) {
         const std::uint16_t* const from =
-            job.query + head * kDim + Rows::query_dimension(i / 2, i % 2);
+            queries + head * kDim + Keys::query_dimension(i / 2, i % 2);
         query[i / 2][i % 2 * 2 + r] =
             rows.row[r].there ? *reinterpret_cast<const std::uint32_t*>(from) : 0;
       }
@@ -200,7 +214,7 @@ struct WarpTile {
     float score[kKeyTile / 8][4];
 #pragma unroll
     for (int s = 0; s < Ring::kKeyStages; ++s) {
-      Rows::score(ring.take(), query, score + s * (Rows::kKeys / 8));
+      Keys::score(ring.take(), query, score + s * (Cache::kKeys / 8));
       ring.give_back();
     }
     const int halves = rows.count > 8 ? 2 : 1;  // a decoding token has few rows
@@ -223,7 +237,8 @@ struct WarpTile {
         const float(&pair)[4] = score[2 * k + i / 2];
         const float low = pair[i % 2 * 2];
         const float high = pair[i % 2 * 2 + 1];
-        weights[k][i] = kElement == Element::kBF16 ? pack_bf16(low, high) : pack_fp16(low, high);
+        weights[k][i] =
+            is_bf16_factor(Cache::kValueEach) ? pack_bf16(low, high) : pack_fp16(low, high);
       }
     }
   }
@@ -271,7 +286,7 @@ struct WarpTile {
     }
 #pragma unroll
     for (int s = 0; s < Ring::kKeyStages; ++s) {
-      Rows::add_values(ring.take(), weights + s * (Rows::kKeys / 16), values);
+      Values::add_values(ring.take(), weights + s * (Cache::kKeys / 16), values);
       ring.give_back();
     }
   }
@@ -286,7 +301,7 @@ struct WarpTile {
 #pragma unroll
       for (int j = 0; j < kDim / 8; ++j) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) to[Rows::dimension(j, i)] = values[j][2 * r + i];
+        for (int i = 0; i < 2; ++i) to[Values::dimension(j, i)] = values[j][2 * r + i];
       }
     }
   }
@@ -294,8 +309,8 @@ struct WarpTile {
 
 // Adds up the sums of all warps over a split, left to right, for row `row`, which is `place` in the
 // pass.
-template <Element kElement, int kDim>
-__device__ __forceinline__ RowSums split_sums(const AttentionShared<kElement, kDim>& shared,
+template <class Cache>
+__device__ __forceinline__ RowSums split_sums(const AttentionShared<Cache>& shared,
                                               const float (&tops)[kAttentionWarps][kQueryRows],
                                               int place, int row, int dimension) {
   RowSums sums;
@@ -316,99 +331,146 @@ __device__ __forceinline__ RowSums split_sums(const AttentionShared<kElement, kD
   return sums;
 }
 
-template <Element kElement, int kDim>
+// One block's way through the splits of its item.
+template <class Cache>
+struct AttentionBlock {
+  using Shared = AttentionShared<Cache>;
+  static constexpr int kDim = Cache::kDim;
+  static constexpr int kPasses = static_cast<int>(kQueryRows) / Shared::kPassRows;
+
+  const PagedAttention& job;
+  const AttentionItem& item;
+  const QueryTile& rows;
+  Shared& shared;
+  RowSums totals[kPasses];
+  int turn = 0;  // counts splits
+  bool waited = false;
+
+  __device__ __forceinline__ static int place() { return threadIdx.x * 4 / kDim; }  // of a pass
+  __device__ __forceinline__ static int dimension() { return threadIdx.x * 4 % kDim; }
+
+  // Attends to splits [first, first + splits) of a part of the keys.
+  __device__ __forceinline__ void attend(KeyPart part, std::uint32_t first, int splits) {
+    const KeyMask mask = rows.mask(item, part);
+    const int warp = threadIdx.x / 32;
+    int base = static_cast<int>(first * kSplitKeys + warp * kKeyTile);
+    WarpRing<Cache> ring(smem_address(shared.rings[warp]), job, rows, mask, base, splits);
+    // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
+    const bool early =
+        waited || ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
+    if (early) ring.start();
+    if (!waited) pdl_wait();
+    waited = true;
+    if (!early) ring.start();
+
+    const std::uint16_t* const queries = part == KeyPart::kSinks ? job.sink_query : job.query;
+    WarpTile<Cache> tile;
+    if constexpr (kDim < 256) tile.load_query(job, rows, queries);
+    for (int split = 0; split < splits; ++split, base += static_cast<int>(kSplitKeys)) {
+      if constexpr (kDim == 256) tile.load_query(job, rows, queries);  // no room to keep it
+      auto& tops = shared.tops[turn++ % 2];
+      tile.weigh_keys(rows, mask, base, job.scale * kLog2E, ring, tops, shared);
+      tile.weigh_values(ring);
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if (pass * Shared::kPassRows >= static_cast<int>(rows.count)) break;
+        if (pass > 0) __syncthreads();
+        tile.show_values(pass, shared);
+        __syncthreads();
+        add_split(tops, pass, split);
+      }
+    }
+    cp_async_wait<0>();
+    __syncwarp();
+  }
+  // Adds the sums of a split to those before it, or stores them as a partial result.
+  __device__ __forceinline__ void add_split(const float (&tops)[kAttentionWarps][kQueryRows],
+                                            int pass, int split) {
+    const int row = pass * Shared::kPassRows + place();
+    if (row >= static_cast<int>(rows.count)) return;
+    const RowSums sums = split_sums<Cache>(shared, tops, place(), row, dimension());
+    if (item.partial == kWhole) return totals[pass].merge(sums);
+    const std::size_t partial = item.partial + (std::size_t{rows.kv_head} * rows.count + row) +
+                                std::size_t{job.pages.layout.kv_heads} * rows.count * split;
+    sums.store_partial(job.partials + partial * partial_floats(kDim), kDim, dimension());
+  }
+  // Merges the sinks of heads and stores the results.
+  __device__ __forceinline__ void finish() {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int row = pass * Shared::kPassRows + place();
+      if (row >= static_cast<int>(rows.count)) continue;
+      RowSums& sums = totals[pass];
+      if (job.sinks != nullptr) sums.merge_sink(job.sinks[rows.head(item, row)]);
+      const ResultRow to = rows.result(job, item, row);
+      to.store(dimension(), __fdiv_rn(sums.values[0], sums.sum),
+               __fdiv_rn(sums.values[1], sums.sum));
+      to.store(dimension() + 2, __fdiv_rn(sums.values[2], sums.sum),
+               __fdiv_rn(sums.values[3], sums.sum));
+    }
+  }
+};
+
+template <class Cache>
 __global__ void __launch_bounds__(kAttentionThreads, 2) paged_attention(PagedAttention job) {
-  using Shared = AttentionShared<kElement, kDim>;
-  constexpr int kPasses = static_cast<int>(kQueryRows) / Shared::kPassRows;
   extern __shared__ __align__(128) std::byte raw[];
-  auto& shared = *reinterpret_cast<Shared*>(raw);
   pdl_trigger();
   if (blockIdx.x >= *job.item_count) return pdl_wait();
   const AttentionItem item = job.items[blockIdx.x];
   const QueryTile rows(job, item);
-  const KeyMask mask = rows.mask(job, item);
-  const int splits = static_cast<int>(item.last_split - item.first_split);
-  const int warp = threadIdx.x / 32;
-  int base = static_cast<int>(item.first_split * kSplitKeys + warp * kKeyTile);
-  WarpRing<kElement, kDim> ring(smem_address(shared.rings[warp]), job, rows, mask, base, splits);
-  // Keys of earlier steps can be copied at once; the launch before this one writes this step's.
-  const bool early = ring.last_key_of_first() < static_cast<int>(rows.sequence.first_position);
-  if (early) ring.start();
-  pdl_wait();
-  if (!early) ring.start();
-
-  WarpTile<kElement, kDim> tile;
-  if constexpr (kDim < 256) tile.load_query(job, rows);
-  const int place = threadIdx.x * 4 / kDim;  // of a pass
-  const int dimension = threadIdx.x * 4 % kDim;
-  RowSums totals[kPasses];
-  for (int split = 0; split < splits; ++split, base += static_cast<int>(kSplitKeys)) {
-    if constexpr (kDim == 256) tile.load_query(job, rows);  // no room to keep it
-    auto& tops = shared.tops[split % 2];
-    tile.weigh_keys(rows, mask, base, job.scale * kLog2E, ring, tops, shared);
-    tile.weigh_values(ring);
-#pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int row = pass * Shared::kPassRows + place;
-      if (pass * Shared::kPassRows >= static_cast<int>(rows.count)) break;
-      if (pass > 0) __syncthreads();
-      tile.show_values(pass, shared);
-      __syncthreads();
-      if (row >= static_cast<int>(rows.count)) continue;
-      const RowSums sums = split_sums(shared, tops, place, row, dimension);
-      if (item.partial == kWhole) {
-        totals[pass].merge(sums);
-        continue;
-      }
-      const std::size_t partial = item.partial + (std::size_t{rows.kv_head} * rows.count + row) +
-                                  std::size_t{job.pages.layout.kv_heads} * rows.count * split;
-      sums.store_partial(job.partials + partial * partial_floats(kDim), kDim, dimension);
-    }
+  AttentionBlock<Cache> block = {
+      job, item, rows, *reinterpret_cast<AttentionShared<Cache>*>(raw), {}};
+  const bool whole = item.partial == kWhole;
+  KeyPart part = item.sinks != 0 ? KeyPart::kSinks : KeyPart::kWindow;
+  std::uint32_t first = item.first_split;
+  std::uint32_t last = item.last_split;
+#pragma unroll 1
+  for (;;) {
+    block.attend(part, first, static_cast<int>(last - first));
+    if (!whole || part == KeyPart::kSinks || !rows.has_gap(item)) break;
+    part = KeyPart::kSinks;
+    first = 0;
+    last = rows.seen.sink_splits();
   }
-  cp_async_wait<0>();
-  if (item.partial != kWhole) return;
-#pragma unroll
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const int row = pass * Shared::kPassRows + place;
-    if (row < static_cast<int>(rows.count)) {
-      if (job.sinks != nullptr) totals[pass].merge_sink(job.sinks[rows.head(item, row)]);
-      totals[pass].store(rows.result(job, item, row, dimension));
-    }
-  }
+  if (whole) block.finish();
 }
 
-template <Element kElement, int kDim>
-void launch_of_element(const PagedAttention& job, StreamHandle stream) {
-  launch_kernel(paged_attention<kElement, kDim>, dim3(job.items_max, job.pages.layout.kv_heads),
-                kAttentionThreads, sizeof(AttentionShared<kElement, kDim>), stream, job);
+// Calls `visit` with the rows of each pair of elements that has a kernel here; the general kernel
+// takes the others.
+template <int kDim, class Visit>
+void for_cache_pairs(Visit&& visit) {
+  visit(CachePair<Element::kBF16, Element::kBF16, kDim>());
+  visit(CachePair<Element::kF16, Element::kF16, kDim>());
+  visit(CachePair<Element::kE4M3, Element::kE4M3, kDim>());
+  visit(CachePair<Element::kInt8, Element::kInt8, kDim>());
+  visit(CachePair<Element::kInt8, Element::kInt4, kDim>());
+  visit(CachePair<Element::kInt4, Element::kInt4, kDim>());
+  visit(CachePair<Element::kBF16, Element::kInt8, kDim>());
+  visit(CachePair<Element::kBF16, Element::kE4M3, kDim>());
 }
 
 template <int kDim>
-void launch_paged_attention_of(const PagedAttention& job, StreamHandle stream) {
-  switch (job.pages.layout.elements.keys) {
-    case Element::kBF16:
-      return launch_of_element<Element::kBF16, kDim>(job, stream);
-    case Element::kE4M3:
-      return launch_of_element<Element::kE4M3, kDim>(job, stream);
-    default:
-      return launch_of_element<Element::kF16, kDim>(job, stream);
-  }
-}
-
-template <Element kElement, int kDim>
-cudaError_t prepare_of_element() {
-  return allow_dynamic_smem(paged_attention<kElement, kDim>,
-                            sizeof(AttentionShared<kElement, kDim>));
+bool launch_paged_attention_of(const PagedAttention& job, StreamHandle stream) {
+  bool launched = false;
+  for_cache_pairs<kDim>([&]<class Cache>(Cache) {
+    if (job.pages.layout.elements != kv::memory::Elements(Cache::kKeyEach, Cache::kValueEach)) {
+      return;
+    }
+    launch_kernel(paged_attention<Cache>, dim3(job.items_max, job.pages.layout.kv_heads),
+                  kAttentionThreads, sizeof(AttentionShared<Cache>), stream, job);
+    launched = true;
+  });
+  return launched;
 }
 
 template <int kDim>
 cudaError_t prepare_paged_attention_of() {
-  for (const cudaError_t code :
-       {prepare_of_element<Element::kBF16, kDim>(), prepare_of_element<Element::kE4M3, kDim>(),
-        prepare_of_element<Element::kF16, kDim>()}) {
-    if (code != cudaSuccess) return code;
-  }
-  return cudaSuccess;
+  cudaError_t code = cudaSuccess;
+  for_cache_pairs<kDim>([&]<class Cache>(Cache) {
+    if (code != cudaSuccess) return;
+    code = allow_dynamic_smem(paged_attention<Cache>, sizeof(AttentionShared<Cache>));
+  });
+  return code;
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention/attention_kernels.cuh"
+#include "kernels/cuda/attention/wide_codes.cuh"
 #include "kernels/cuda/attention/wide_softmax.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -21,7 +22,7 @@ __device__ __forceinline__ std::uint32_t wide_consumer_index() {
 }
 
 // A consumer warpgroup on its way through one item. Tiles are counted over all items of the block.
-template <int kDim, WgmmaType kType>
+template <int kDim, WgmmaType kKeyType, WgmmaType kValueType>
 struct WideConsumer {
   using Shape = WideShape<kDim>;
   static constexpr int kOut = Shape::kOut;
@@ -48,11 +49,11 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t key = swizzled_descriptor(shared.keys.tile(n));
     wgmma_fence();
-    wgmma<kType>(score, query, key, false);
+    wgmma<kKeyType>(score, query, key, false);
 #pragma unroll
     for (int s = 1; s < kDim / 16; ++s) {
       const int at = (s / 4 * 8192 + s % 4 * 32) >> 4;
-      wgmma<kType>(score, query + at, key + at, true);
+      wgmma<kKeyType>(score, query + at, key + at, true);
     }
     wgmma_commit();
   }
@@ -60,10 +61,10 @@ struct WideConsumer {
     fence_proxy_async();
     const std::uint64_t value = swizzled_descriptor(shared.values.tile(n) + values_offset);
     wgmma_fence();
-    wgmma<kType, MajorB::kN>(values, weights[0], value, false);
+    wgmma<kValueType, MajorB::kN>(values, weights[0], value, false);
 #pragma unroll
     for (int k = 1; k < int{kKeyTile} / 16; ++k) {
-      wgmma<kType, MajorB::kN>(values, weights[k], value + (k * 2048 >> 4), true);
+      wgmma<kValueType, MajorB::kN>(values, weights[k], value + (k * 2048 >> 4), true);
     }
     wgmma_commit();
   }
@@ -110,7 +111,7 @@ struct WideConsumer {
     wgmma_wait<0>();
     shared.keys.give_back(begin);
     weigh(begin);
-    pack_weights<kType>(score, weights);
+    pack_weights<kValueType>(score, weights);
     bool keys_there = begin + 1 < end && shared.keys.is_full(begin + 1);
     for (int n = begin + 1; n < end; ++n) {
       if (!keys_there) shared.keys.wait_full(n);
@@ -127,7 +128,7 @@ struct WideConsumer {
       weigh(n);
       wgmma_wait<0>();
       shared.values.give_back(n - 1);
-      pack_weights<kType>(score, weights);
+      pack_weights<kValueType>(score, weights);
     }
     add_values();
     shared.values.wait_full(end - 1);
@@ -155,14 +156,16 @@ template <int kDim>
 __device__ __forceinline__ WideRows wide_rows_of(const PagedAttention& job, const WideItem& item) {
   const std::uint32_t consumer = WideShape<kDim>::kSharers == 1 ? wide_consumer_index() : 0;
   const std::uint32_t first = item.first_row + consumer * 64;
-  const int begin = static_cast<int>(item.sequence.first_position);
-  WideRows rows = {.position = {},
-                   .earliest = begin + static_cast<int>(first / item.group),
-                   .latest = begin + static_cast<int>((first + 63) / item.group),
-                   .window = static_cast<int>(job.window)};
+  const std::uint32_t begin = item.sequence.first_position;
+  const SeenKeys seen(job.window, item.sequence);
+  WideRows rows = {.low = {},
+                   .high = {},
+                   .all_low = static_cast<int>(seen.first(begin + (first + 63) / item.group)),
+                   .all_high = static_cast<int>(begin + first / item.group)};
   for (int r = 0; r < 2; ++r) {
     const QueryRow row = wide_row<kDim>(item, r);
-    rows.position[r] = row.there ? begin + static_cast<int>(row.token) : -1;
+    rows.low[r] = static_cast<int>(seen.first(begin + row.token));
+    rows.high[r] = row.there ? static_cast<int>(begin + row.token) : -1;
   }
   return rows;
 }
@@ -192,10 +195,10 @@ __device__ __forceinline__ void load_wide_queries(const PagedAttention& job, con
 }
 
 // Merges the last split into those before it and stores the results of the thread's rows.
-template <int kDim, WgmmaType kType>
+template <int kDim, class Consumer>
 __device__ __forceinline__ void store_wide_results(const PagedAttention& job, const WideItem& item,
-                                                   WideConsumer<kDim, kType>& consumer) {
-  std::uint32_t* to[2];
+                                                   Consumer& consumer) {
+  std::uint32_t* to[2];  // pairs: of bf16, or of floats
   bool there[2];
   float sink_top[2] = {kNothing, kNothing};  // of no sink: merging it changes nothing
 #pragma unroll
@@ -207,28 +210,41 @@ __device__ __forceinline__ void store_wide_results(const PagedAttention& job, co
     if (job.sinks != nullptr && row.there) {
       sink_top[r] = job.sinks[item.kv_head * item.group + row.head] * kLog2E;
     }
-    to[r] = reinterpret_cast<std::uint32_t*>(
-        job.activations + activation_index(item.sequence.first_row + row.token, column, job.rows));
+    const std::size_t batch_row = item.sequence.first_row + row.token;
+    to[r] =
+        job.rotated != nullptr
+            ? reinterpret_cast<std::uint32_t*>(job.rotated + batch_row * job.heads * kDim + column)
+            : reinterpret_cast<std::uint32_t*>(job.activations +
+                                               activation_index(batch_row, column, job.rows));
   }
-  const std::size_t next_chunk = activation_values(job.rows, kChunkColumns) / 2;
+  // Words from eight columns to the next, and from 64.
+  const std::size_t next_block = job.rotated != nullptr ? 8 : 32;
+  const std::size_t next_chunk =
+      job.rotated != nullptr ? 64 : activation_values(job.rows, kChunkColumns) / 2;
   const float split_sum[2] = {consumer.softmax.quad_sum(0), consumer.softmax.quad_sum(1)};
   const auto& totals = consumer.totals;  // once the split is added
   const auto store = [&](int j, const float(&all)[4]) {
-    const std::size_t at = j / 8 * next_chunk + j % 8 * 32;
+    const std::size_t at = j / 8 * next_chunk + j % 8 * next_block;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const MergeFactors by = merge_factors(totals.top[r], sink_top[r]);
       const float sum = merged(by, totals.sum[r], 1.0f);
       const float low = merged(by, all[2 * r], 0.0f);
       const float high = merged(by, all[2 * r + 1], 0.0f);
-      if (there[r]) to[r][at] = pack_bf16(__fdiv_rn(low, sum), __fdiv_rn(high, sum));
+      if (!there[r]) continue;
+      const float results[2] = {__fdiv_rn(low, sum), __fdiv_rn(high, sum)};
+      if (job.rotated != nullptr) {
+        *reinterpret_cast<float2*>(to[r] + at) = make_float2(results[0], results[1]);
+      } else {
+        to[r][at] = pack_bf16(results[0], results[1]);
+      }
     }
   };
   consumer.totals.add(consumer.sums, consumer.softmax.top, split_sum, store);
 }
 
 // A consumer warpgroup attends to one item; `n` counts tiles.
-template <int kDim, WgmmaType kType>
+template <int kDim, WgmmaType kKeyType, WgmmaType kValueType>
 __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uint32_t work,
                                              WideShared<kDim>& shared, int& n) {
   using Shape = WideShape<kDim>;
@@ -237,7 +253,7 @@ __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uin
   const WideItem item = wide_item<kDim>(job, work);
   load_wide_queries<kDim>(job, item, shared);
   // Members that are not named begin as 0.
-  WideConsumer<kDim, kType> consumer = {
+  WideConsumer<kDim, kKeyType, kValueType> consumer = {
       .shared = shared,
       .totals = {shared.totals[number], {kNothing, kNothing}, {0, 0}},
       .rows = wide_rows_of<kDim>(job, item),
@@ -249,10 +265,10 @@ __device__ __forceinline__ void consume_wide(const PagedAttention& job, std::uin
   consumer.run(n, end);
   n = end;
   asm volatile("" ::: "memory");  // reads the item again instead of keeping it in registers
-  store_wide_results<kDim, kType>(job, wide_item<kDim>(job, work), consumer);
+  store_wide_results<kDim>(job, wide_item<kDim>(job, work), consumer);
 }
 
-template <int kDim, WgmmaType kType>
+template <int kDim, WgmmaType kKeyType, WgmmaType kValueType>
 __global__ void __launch_bounds__(kWideThreads, 1) paged_attention_wide(PagedAttention job) {
   extern __shared__ __align__(1024) std::byte raw[];
   auto& shared = *reinterpret_cast<WideShared<kDim>*>(raw);
@@ -265,38 +281,61 @@ __global__ void __launch_bounds__(kWideThreads, 1) paged_attention_wide(PagedAtt
   pdl_trigger();
   pdl_wait();
   int n = 0;  // tiles so far
+  // No codes are bf16. They need registers on their way; together there are 168 a thread.
+  constexpr bool kMayHaveCodes = kValueType == WgmmaType::kFp16;
+  constexpr int kProducerRegisters = kMayHaveCodes ? 56 : 40;
   if (threadIdx.x < 128) {
-    setmaxnreg_dec<40>();
+    setmaxnreg_dec<kProducerRegisters>();
+    const bool has_codes_here = kMayHaveCodes && has_codes(job.pages.layout.elements.values);
     for_works(job, [&](std::uint32_t work) {
-      produce_wide<kDim>(job, wide_item<kDim>(job, work), shared, n);
+      const WideItem item = wide_item<kDim>(job, work);
+      if constexpr (kMayHaveCodes) {
+        if (has_codes_here) return produce_wide_codes<kDim>(job, item, shared, n);
+      }
+      if constexpr (kKeyType == kValueType) produce_wide<kDim>(job, item, shared, n);
     });
   } else {
-    setmaxnreg_inc<232>();
-    for_works(job, [&](std::uint32_t work) { consume_wide<kDim, kType>(job, work, shared, n); });
+    setmaxnreg_inc<(3 * 168 - kProducerRegisters) / 2>();
+    for_works(job, [&](std::uint32_t work) {
+      consume_wide<kDim, kKeyType, kValueType>(job, work, shared, n);
+    });
   }
 }
 
-template <int kDim, WgmmaType kType>
-void launch_wide_of_element(const PagedAttention& job, StreamHandle stream) {
+template <int kDim, WgmmaType kKeyType, WgmmaType kValueType>
+void launch_wide_of_factors(const PagedAttention& job, StreamHandle stream) {
   const std::uint32_t works = job.items_max * job.pages.layout.kv_heads;
-  launch_kernel(paged_attention_wide<kDim, kType>, dim3(std::min(works, kSmCount)), kWideThreads,
-                sizeof(WideShared<kDim>), stream, job);
+  launch_kernel(paged_attention_wide<kDim, kKeyType, kValueType>, dim3(std::min(works, kSmCount)),
+                kWideThreads, sizeof(WideShared<kDim>), stream, job);
 }
 
 template <int kDim>
-void launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream) {
-  if (job.pages.layout.elements.keys == kv::memory::Element::kBF16) {
-    return launch_wide_of_element<kDim, WgmmaType::kBf16>(job, stream);
+bool launch_paged_attention_wide_of(const PagedAttention& job, StreamHandle stream) {
+  constexpr WgmmaType kBf16 = WgmmaType::kBf16;
+  constexpr WgmmaType kFp16 = WgmmaType::kFp16;
+  const kv::memory::Elements elements = job.pages.layout.elements;
+  if (!is_bf16_factor(elements.keys)) {
+    launch_wide_of_factors<kDim, kFp16, kFp16>(job, stream);
+  } else if (is_bf16_factor(elements.values)) {
+    launch_wide_of_factors<kDim, kBf16, kBf16>(job, stream);
+  } else {
+    launch_wide_of_factors<kDim, kBf16, kFp16>(job, stream);
   }
-  launch_wide_of_element<kDim, WgmmaType::kFp16>(job, stream);
+  return true;
 }
 
 template <int kDim>
 cudaError_t prepare_paged_attention_wide_of() {
+  constexpr WgmmaType kBf16 = WgmmaType::kBf16;
+  constexpr WgmmaType kFp16 = WgmmaType::kFp16;
   constexpr std::uint32_t kBytes = sizeof(WideShared<kDim>);
-  const cudaError_t code = allow_dynamic_smem(paged_attention_wide<kDim, WgmmaType::kBf16>, kBytes);
-  if (code != cudaSuccess) return code;
-  return allow_dynamic_smem(paged_attention_wide<kDim, WgmmaType::kFp16>, kBytes);
+  for (const cudaError_t code :
+       {allow_dynamic_smem(paged_attention_wide<kDim, kBf16, kBf16>, kBytes),
+        allow_dynamic_smem(paged_attention_wide<kDim, kFp16, kFp16>, kBytes),
+        allow_dynamic_smem(paged_attention_wide<kDim, kBf16, kFp16>, kBytes)}) {
+    if (code != cudaSuccess) return code;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace pagoda::kernels::cuda

@@ -4,13 +4,12 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/cuda/attention/cache_codes.cuh"
 #include "kernels/cuda/attention/query_tile.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/ptx/ptx.cuh"
 
 namespace pagoda::kernels::cuda {
-
-using kv::memory::Element;
 
 inline constexpr int kGeneralWarps = 8;
 inline constexpr int kGeneralThreads = kGeneralWarps * 32;
@@ -49,9 +48,69 @@ struct GeneralShape {
   }
 };
 
+// Eight rows of codes on their way to shared memory, where they are fp16.
+struct CodedRows {
+  std::byte* to;
+  const std::byte* from;
+  const std::byte* scales;
+  int scale_step;  // bytes from group to group
+  int row_bytes;
+  int smem_row;
+  int pieces;  // of 16 bytes that a row has in shared memory
+  int first;   // the rows that are seen, counted from 0; others become 0
+  int last;
+  int value_dim;  // of latents
+};
+
+// A chunk of 16 bytes of codes becomes two pieces of 16 bytes, of kInt4 four.
+template <Element kElement>
+__device__ __forceinline__ void widen_rows_of(const CodedRows& rows) {
+  constexpr int kPieces = kCodePairs<kElement>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int all = rows.pieces / kPieces;
+  const int each = all <= 8 ? 8 : all <= 16 ? 16 : 32;
+#pragma unroll 1
+  for (int row = lane / each; row < 8; row += 32 / each) {
+    const bool seen = row >= rows.first && row <= rows.last;
+#pragma unroll 1
+    for (int chunk = lane % each; chunk < all; chunk += each) {
+      uint4 codes = make_uint4(0, 0, 0, 0);
+      __half scale = __ushort_as_half(0);
+      if (seen && chunk * 16 < rows.row_bytes) {
+        codes = *reinterpret_cast<const uint4*>(rows.from + row * rows.row_bytes + chunk * 16);
+        const int group = kElement == Element::kInt4 ? chunk : 0;
+        if constexpr (kv::memory::scale_bytes(kElement) > 0) {
+          scale = reinterpret_cast<const __half*>(rows.scales + group * rows.scale_step)[row];
+          // A latent of integers that is not finite has a NaN scale, which is 0 of its value.
+          if (chunk * 8 * kPieces < rows.value_dim && __hisnan(scale)) scale = __ushort_as_half(0);
+        }
+      }
+      uint4 pieces[kPieces];
+      widen_chunk<kElement>(codes, scale, pieces);
+      auto* const place =
+          reinterpret_cast<uint4*>(rows.to + row * rows.smem_row + chunk * 16 * kPieces);
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) place[i] = pieces[i];
+    }
+  }
+}
+// A function of its own: it would stand in a kernel as often as pieces are copied.
+inline __noinline__ __device__ void widen_rows(CodedRows rows, Element element) {
+  switch (element) {
+    case Element::kE4M3:
+      return widen_rows_of<Element::kE4M3>(rows);
+    case Element::kE5M2:
+      return widen_rows_of<Element::kE5M2>(rows);
+    case Element::kInt8:
+      return widen_rows_of<Element::kInt8>(rows);
+    default:
+      return widen_rows_of<Element::kInt4>(rows);
+  }
+}
+
 // The pieces of a block's tiles of keys, in order: keys and values in turn, or latents. Each warp
 // copies eight rows of every piece, all of one page.
-template <Element kElement, int kSlots>
+template <int kSlots, bool kMayHaveCodes>
 class PieceRing {
  public:
   __device__ __forceinline__ PieceRing(std::byte* data, const PagedAttention& job,
@@ -93,7 +152,8 @@ class PieceRing {
   __device__ __forceinline__ std::uint32_t page_of(int tile) const {
     const int key = tile * kGeneralTile + static_cast<int>(threadIdx.x) / 32 * 8;
     const int known = min(max(key, mask_.first), mask_.last);
-    return job_.pages.tables[rows_.sequence.table + (static_cast<std::uint32_t>(known) >> shift_)];
+    return job_.pages
+        .tables[rows_.sequence.table_index(static_cast<std::uint32_t>(known) >> shift_)];
   }
   __device__ __forceinline__ void copy_next() {
     if (left_ > 0) {
@@ -122,11 +182,22 @@ class PieceRing {
         static_cast<int>(is_value_ ? layout.value_row_bytes() : layout.key_row_bytes());
     std::byte* const to = data_ + to_ * shape_.piece_bytes +
                           first * (is_value_ ? shape_.value_row_bytes : shape_.key_row_bytes);
-    if constexpr (kElement == Element::kE4M3) {
-      const std::byte* const scales =
-          page + (is_value_ ? layout.value_scale_offset(layer, rows_.kv_head, token)
-                            : layout.key_scale_offset(layer, rows_.kv_head, token));
-      widen_rows(to, from, scales, row_bytes, key);
+    const std::byte* const scales =
+        page + (is_value_ ? layout.value_scale_offset(layer, rows_.kv_head, token)
+                          : layout.key_scale_offset(layer, rows_.kv_head, token));
+    const Element element = is_value_ ? layout.elements.values : layout.elements.keys;
+    if (kMayHaveCodes && has_codes(element)) {
+      widen_rows({.to = to,
+                  .from = from,
+                  .scales = scales,
+                  .scale_step = static_cast<int>(layout.scale_step()),
+                  .row_bytes = row_bytes,
+                  .smem_row = smem_row(),
+                  .pieces = chunks(),
+                  .first = mask_.first - key,
+                  .last = mask_.last - key,
+                  .value_dim = shape_.latent ? static_cast<int>(layout.value_dim) : 0},
+                 element);
     } else {
       copy_rows(to, from, row_bytes, key);
     }
@@ -155,38 +226,6 @@ class PieceRing {
       }
     }
   }
-  // Rows of eight-bit codes become fp16; a chunk of 16 bytes of codes becomes two.
-  __device__ __forceinline__ void widen_rows(std::byte* to, const std::byte* from,
-                                             const std::byte* scales, int row_bytes,
-                                             int key) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int all = chunks() / 2;
-    const int each = all <= 8 ? 8 : all <= 16 ? 16 : 32;
-    for (int row = lane / each; row < 8; row += 32 / each) {
-      const bool seen = is_seen(key + row);
-      const __half one = seen ? reinterpret_cast<const __half*>(scales)[row] : __half(0.0f);
-      const __half2 scale = __half2half2(one);
-      for (int chunk = lane % each; chunk < all; chunk += each) {
-        uint4 codes = make_uint4(0, 0, 0, 0);
-        if (seen && chunk * 16 < row_bytes) {
-          codes = *reinterpret_cast<const uint4*>(from + row * row_bytes + chunk * 16);
-        }
-        std::uint32_t wide[8];
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const std::uint32_t word = (&codes.x)[i / 2];
-          const std::uint32_t pair =
-              fp16_from_e4m3(static_cast<std::uint16_t>(i % 2 == 0 ? word : word >> 16));
-          const __half2 product = __hmul2(*reinterpret_cast<const __half2*>(&pair), scale);
-          wide[i] = *reinterpret_cast<const std::uint32_t*>(&product);
-        }
-        auto* const place = reinterpret_cast<uint4*>(to + row * smem_row() + chunk * 32);
-        place[0] = make_uint4(wide[0], wide[1], wide[2], wide[3]);
-        place[1] = make_uint4(wide[4], wide[5], wide[6], wide[7]);
-      }
-    }
-  }
-
   std::byte* data_;
   const PagedAttention& job_;
   const GeneralShape& shape_;

@@ -60,16 +60,11 @@ struct RowSums {
         make_float4(values[0], values[1], values[2], values[3]);
     if (dimension == 0) *reinterpret_cast<float2*>(row + dim) = make_float2(top, sum);
   }
-  __device__ __forceinline__ void store(Bf16* to) const {
-    const float by = sum;
-    *reinterpret_cast<uint2*>(to) =
-        make_uint2(pack_bf16(__fdiv_rn(values[0], by), __fdiv_rn(values[1], by)),
-                   pack_bf16(__fdiv_rn(values[2], by), __fdiv_rn(values[3], by)));
-  }
 };
 
 // Where the results of one query head of one row of the batch go. Heads stand side by side; the
 // columns of latents' heads, which another product takes apart, fill whole chunks.
+// Rotated results go to floats, side by side.
 struct ResultRow {
   const PagedAttention& job;
   std::uint32_t row;
@@ -82,8 +77,21 @@ struct ResultRow {
     const std::uint32_t column = head * attention_columns(job.pages.layout) + dimension;
     return job.activations + activation_index(row, column, job.rows);
   }
+  __device__ __forceinline__ float* rotated(std::uint32_t dimension) const {
+    return job.rotated + (std::size_t{row} * job.heads + head) * job.pages.layout.value_dim +
+           dimension;
+  }
+  // Stores the results of a pair of dimensions.
+  __device__ __forceinline__ void store(std::uint32_t dimension, float low, float high) const {
+    if (job.rotated != nullptr) {
+      *reinterpret_cast<float2*>(rotated(dimension)) = make_float2(low, high);
+    } else {
+      *reinterpret_cast<std::uint32_t*>(at(dimension)) = pack_bf16(low, high);
+    }
+  }
   // The columns behind the head's last that have to be zeros.
   __device__ __forceinline__ std::uint32_t padding() const {
+    if (job.rotated != nullptr) return 0;
     const std::uint32_t each = attention_columns(job.pages.layout);
     const std::uint32_t within = each - job.pages.layout.value_dim;
     if (within > 0 || head + 1 < job.heads) return within;

@@ -86,15 +86,14 @@ __device__ __forceinline__ WideItem wide_item(const PagedAttention& job, std::ui
   const std::uint32_t group = job.heads / job.pages.layout.kv_heads;
   const std::uint32_t first_row = item.tile * kRows;
   const std::uint32_t last_token = min(sequence.rows - 1, (first_row + kRows - 1) / group);
-  const int begin = static_cast<int>(sequence.first_position);
-  const int earliest = begin + static_cast<int>(first_row / group);
-  const int window = static_cast<int>(job.window);
+  const std::uint32_t begin = sequence.first_position;
+  const SeenKeys seen(job.window, sequence);
   return {.sequence = sequence,
           .kv_head = work % job.pages.layout.kv_heads,
           .group = group,
           .first_row = first_row,
-          .first_key = window != 0 && earliest + 1 > window ? earliest + 1 - window : 0,
-          .last_key = begin + static_cast<int>(last_token)};
+          .first_key = static_cast<int>(seen.first(begin + first_row / group)),
+          .last_key = static_cast<int>(begin + last_token)};
 }
 
 // Calls `visit` with the work items of this block. Items become shorter towards the end, so every
@@ -122,14 +121,14 @@ __device__ __forceinline__ void produce_wide(const PagedAttention& job, const Wi
   const int first_of_warp = static_cast<int>(threadIdx.x) / 32 * 16;
   const int row = static_cast<int>(threadIdx.x) % 32 / 8;  // and every fourth from there
   const int piece = static_cast<int>(threadIdx.x) % 8;     // of every block
-  const std::uint32_t* const table = job.pages.tables + item.sequence.table;
   const std::size_t key_offset = layout.key_offset(job.pages.layer, item.kv_head, 0);
   const std::size_t to_values = layout.value_offset(job.pages.layer, item.kv_head, 0) - key_offset;
   const std::byte* const head = job.pages.data + key_offset + row * kRowBytes + piece * 16;
   const std::uint32_t place = swizzled(first_of_warp + row, piece);
   const auto page_of = [&](int tile) {
     const int key = tile * int{kKeyTile} + first_of_warp;
-    return table[min(max(key, item.first_key), item.last_key) >> shift];
+    const int known = min(max(key, item.first_key), item.last_key);
+    return job.pages.tables[item.sequence.table_index(static_cast<std::uint32_t>(known) >> shift)];
   };
   const int end = item.first_tile() + item.tiles();
   std::uint32_t page = page_of(item.first_tile());

@@ -12,23 +12,21 @@ using WideScores = float[kKeyTile / 8][4];
 
 // A thread's two query rows.
 struct WideRows {
-  int position[2];  // -1: no such row
-  int earliest;     // of the warpgroup's rows
-  int latest;
-  int window;
+  int low[2];   // the first and the last key that a row sees
+  int high[2];  // -1: no such row
+  int all_low;  // the same of keys that every row of the warpgroup sees
+  int all_high;
 
   __device__ __forceinline__ bool sees(int r, int key) const {
-    return key <= position[r] && (window == 0 || key + window > position[r]);
+    return key >= low[r] && key <= high[r];
   }
   __device__ __forceinline__ bool all_see(int base) const {
-    return base + int{kKeyTile} - 1 <= earliest && (window == 0 || base + window > latest);
+    return base >= all_low && base + int{kKeyTile} - 1 <= all_high;
   }
   // The floor of a row's maximum over a tile that begins at key `base`: kLowest where the row sees
   // any of its keys, else kNothing.
   __device__ __forceinline__ float least(int r, int base) const {
-    const bool any =
-        base <= position[r] && (window == 0 || base + int{kKeyTile} - 1 + window > position[r]);
-    return any ? kLowest : kNothing;
+    return base <= high[r] && base + int{kKeyTile} - 1 >= low[r] ? kLowest : kNothing;
   }
   // Masks the scores of keys that a row does not see: their weights become 0.
   __device__ __forceinline__ void hide(int base, WideScores& score) const {

@@ -48,6 +48,17 @@ __device__ __forceinline__ std::uint32_t ld_shared_b32(std::uint32_t from) {
   return word;
 }
 
+__device__ __forceinline__ std::uint16_t ld_shared_b16(std::uint32_t from) {
+  std::uint16_t word;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(word) : "r"(from) : "memory");
+  return word;
+}
+__device__ __forceinline__ void st_shared_v4(std::uint32_t to, const uint4& words) {
+  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words.x), "r"(words.y),
+               "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
 // 16 bytes from global to shared memory, without the copy engine. Copies are counted by groups:
 // those since the last commit.
 __device__ __forceinline__ void cp_async_16(std::uint32_t to, const void* from) {
@@ -78,6 +89,12 @@ __device__ __forceinline__ std::uint32_t fp16_from_e4m3(std::uint16_t codes) {
 __device__ __forceinline__ std::uint8_t e4m3_from_float(float value) {
   std::uint16_t codes;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(0.0f), "f"(value));
+  return static_cast<std::uint8_t>(codes);
+}
+
+__device__ __forceinline__ std::uint8_t e5m2_from_float(float value) {
+  std::uint16_t codes;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(0.0f), "f"(value));
   return static_cast<std::uint8_t>(codes);
 }
 

@@ -8,10 +8,13 @@
 
 #include "base/half.h"
 #include "device/device_fixture.h"
+#include "kernels/cuda/attention/cached_row.h"
 #include "kernels/cuda/open_gpu.h"
 #include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
+#include "kernels/hadamard.h"
 #include "kv/memory/codec.h"
+#include "kv/memory/rotation_blocks.h"
 #include "model/attention_plan.h"
 
 namespace pagoda::gpu_test {
@@ -38,6 +41,9 @@ const LatentCase kLatentCases[] = {
     {Element::kE4M3, 512, 64, 20, 32},   {Element::kBF16, 32, 8, 4, 16},
     {Element::kBF16, 256, 64, 128, 128}, {Element::kBF16, 512, 64, 128, 64},
     {Element::kBF16, 272, 16, 8, 16},    {Element::kE4M3, 272, 16, 8, 32},
+    {Element::kInt8, 512, 64, 16, 16},   {Element::kInt8, 272, 16, 5, 64},
+    {Element::kInt4, 512, 64, 20, 32},   {Element::kInt4, 64, 32, 8, 16},
+    {Element::kE5M2, 256, 64, 16, 16},
 };
 
 const std::vector<cuda::BatchSequence> kLatentSequences = {
@@ -155,6 +161,7 @@ class LatentStep {
     std::vector<float> row(key, key + case_.rank);
     const std::vector<float> turned = rotated(key + case_.rank, p);
     row.insert(row.end(), turned.begin(), turned.end());
+    turn(row);
     return row;
   }
   std::vector<float> query_of(std::uint32_t r, std::uint32_t head) const {
@@ -164,7 +171,13 @@ class LatentStep {
     const std::vector<float> turned =
         rotated(raw_.data() + index * query_dim() + kQueryPlain, batch_[r].position);
     row.insert(row.end(), turned.begin(), turned.end());
+    turn(row);
     return row;
+  }
+  // Multiplies a row, or the value at its beginning, by the Hadamard matrix where rows are rotated.
+  void turn(std::vector<float>& row) const {
+    const std::uint32_t block = rotation_blocks(layout_).keys;
+    if (block != 0) kernels::hadamard(row.data(), row.size(), block);
   }
   void encode(std::vector<std::byte>& pages, std::uint32_t s, std::uint32_t p,
               const std::vector<float>& row) const {
@@ -196,6 +209,8 @@ class LatentStep {
     const std::size_t values = cuda::activation_values(rows, columns);
     const device::Buffer activations = gpu_.poisoned(2 * values);
     const device::Buffer partials = gpu_.poisoned(4 * (1u << 14) * cuda::partial_floats(512));
+    const device::Buffer floats = gpu_.poisoned(std::size_t{4} * rows * case_.heads * case_.rank);
+    const std::uint32_t block = rotation_blocks(layout_).values;
     const device::Buffer items = gpu_.send(plan.items);
     const device::Buffer counts =
         gpu_.send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
@@ -210,7 +225,8 @@ class LatentStep {
                                 .items_max = static_cast<std::uint32_t>(plan.items.size()),
                                 .rows = rows,
                                 .partials = partials.as<float>(),
-                                .activations = activations.as<cuda::Bf16>()};
+                                .activations = activations.as<cuda::Bf16>(),
+                                .rotated = block != 0 ? floats.as<float>() : nullptr};
     cuda::launch_paged_attention(job, gpu_.stream().handle());
     device::Buffer merges;
     if (!plan.merges.empty()) {
@@ -219,6 +235,16 @@ class LatentStep {
       job.item_count = counts.as<std::uint32_t>() + 1;
       job.items_max = static_cast<std::uint32_t>(plan.merges.size());
       cuda::launch_merge_splits(job, gpu_.stream().handle());
+    }
+    if (block != 0) {
+      cuda::launch_rotate_back({.rotated = floats.as<float>(),
+                                .rows = rows,
+                                .heads = case_.heads,
+                                .value_dim = case_.rank,
+                                .columns = cuda::attention_columns(layout_),
+                                .block = block,
+                                .activations = activations.as<cuda::Bf16>()},
+                               gpu_.stream().handle());
     }
     const auto packed = gpu_.fetch<cuda::Bf16>(activations, values);
     results_after.resize(std::size_t{rows} * columns);
@@ -296,11 +322,7 @@ TEST_P(GpuLatents, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
     std::vector<float> keys;
     std::vector<float> latents;
     for (std::uint32_t p = 0; p < sequence.first_position + sequence.rows; ++p) {
-      std::vector<float> row = step.row_of(s, p);
-      std::vector<std::byte> bytes(row.size() * 2 + 2);
-      const kv::memory::Row at = {.data = bytes.data() + 2, .scale = bytes.data()};
-      kv::memory::encode_row(c.element, row.data(), row.size(), at);
-      kv::memory::decode_row(c.element, at, row.size(), row.data());
+      const std::vector<float> row = cached_row(c.element, step.row_of(s, p));
       keys.insert(keys.end(), row.begin(), row.end());
       latents.insert(latents.end(), row.begin(), row.begin() + c.rank);
     }
@@ -311,7 +333,7 @@ TEST_P(GpuLatents, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
         value = c.element == Element::kBF16 ? float_from_bf16(bf16_from_float(value))
                                             : float_from_fp16(fp16_from_float(value));
       }
-      const std::vector<float> expected =
+      std::vector<float> expected =
           cuda::reference::attention({.q = query.data(),
                                       .dim = query.size(),
                                       .value_dim = c.rank,
@@ -319,6 +341,7 @@ TEST_P(GpuLatents, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
                                       .position = sequence.first_position + sequence.rows - 1,
                                       .bf16_weights = c.element == Element::kBF16},
                                      keys.data(), latents.data());
+      step.turn(expected);
       double error = 0;
       double norm = 0;
       const cuda::Bf16* const row = got.data() + (std::size_t{r} * c.heads + head) * columns;

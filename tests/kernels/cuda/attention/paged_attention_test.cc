@@ -9,11 +9,15 @@
 
 #include "base/half.h"
 #include "device/device_fixture.h"
+#include "kernels/cuda/attention/attention_cases.h"
+#include "kernels/cuda/attention/cached_row.h"
 #include "kernels/cuda/open_gpu.h"
 #include "kernels/cuda/random_matrix.h"
 #include "kernels/cuda/reference.h"
-#include "kernels/ops.h"
+#include "kernels/hadamard.h"
 #include "kv/memory/codec.h"
+#include "kv/memory/element_range.h"
+#include "kv/memory/rotation_blocks.h"
 #include "model/attention_plan.h"
 
 namespace pagoda::gpu_test {
@@ -21,48 +25,8 @@ namespace {
 
 namespace cuda = kernels::cuda;
 using kv::memory::Element;
+using kv::memory::Elements;
 using kv::memory::PageLayout;
-
-struct Case {
-  Element element;
-  std::uint32_t dim;
-  std::uint32_t block_tokens;
-  std::uint32_t heads;
-  std::uint32_t kv_heads;
-  std::uint32_t window;
-  float cap = 0;
-  bool sinks = false;
-};
-void PrintTo(const Case& c, std::ostream* out) {
-  const char* const names[] = {"fp32", "fp16", "bf16", "fp8"};
-  *out << names[static_cast<int>(c.element)] << " heads of " << c.dim << ", " << c.heads << " to "
-       << c.kv_heads << ", blocks of " << c.block_tokens << ", window " << c.window << ", cap "
-       << c.cap << (c.sinks ? ", sinks" : "");
-}
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  for (const Element element : {Element::kBF16, Element::kF16, Element::kE4M3}) {
-    for (const std::uint32_t dim : {64u, 128u, 256u}) {
-      cases.push_back({element, dim, 16, 2, 2, 0});
-      cases.push_back({element, dim, 32, 3, 1, 100});
-      cases.push_back({element, dim, 64, 8, 2, 0});
-      cases.push_back({element, dim, 128, 8, 1, 300});
-      cases.push_back({element, dim, 16, 24, 1, 513});
-    }
-    // The kernel of all other heads.
-    for (const std::uint32_t dim : {16u, 80u, 96u, 112u, 192u, 272u, 512u}) {
-      cases.push_back({element, dim, 16, 2, 2, 0});
-      cases.push_back({element, dim, 64, 3, 1, 100});
-      cases.push_back({element, dim, 128, 24, 1, 300, 5.0f, true});
-    }
-    cases.push_back({element, 64, 16, 8, 1, 128, 0.0f, true});
-    cases.push_back({element, 128, 32, 4, 2, 0, 0.0f, true});
-    cases.push_back({element, 128, 16, 4, 2, 90, 4.0f});
-    cases.push_back({element, 256, 16, 8, 4, 0, 50.0f});
-  }
-  return cases;
-}
 
 // Rows of a step after rows that earlier ones left: (rows, first position).
 const std::pair<std::uint32_t, std::uint32_t> kSequences[] = {{1, 0},   {1, 15},  {1, 300},
@@ -71,10 +35,10 @@ const std::pair<std::uint32_t, std::uint32_t> kSequences[] = {{1, 0},   {1, 15},
 // A step: what it is given, what the cache holds before, and both on a GPU.
 class Step {
  public:
-  Step(DeviceFixture& gpu, const Case& c)
+  Step(DeviceFixture& gpu, const AttentionCase& c)
       : gpu_(gpu),
         case_(c),
-        layout_{.elements = c.element,
+        layout_{.elements = c.elements,
                 .block_tokens = c.block_tokens,
                 .layers = 2,
                 .kv_heads = c.kv_heads,
@@ -83,7 +47,12 @@ class Step {
     std::uint32_t blocks = 0;
     for (const auto& [rows, first] : kSequences) {
       const auto s = static_cast<std::uint32_t>(sequences_.size());
-      sequences_.push_back({static_cast<std::uint32_t>(batch_tokens_.size()), rows, first, blocks});
+      sequences_.push_back({.first_row = static_cast<std::uint32_t>(batch_tokens_.size()),
+                            .rows = rows,
+                            .first_position = first,
+                            .table = blocks,
+                            .window = c.policy_window,
+                            .sinks = c.policy_sinks});
       for (std::uint32_t i = 0; i < rows; ++i) {
         batch_tokens_.push_back({0, cuda::kNotSampled, first + i, s});
       }
@@ -95,7 +64,11 @@ class Step {
     for (std::uint32_t b = 0; b < blocks; ++b) table_.push_back(2 * (blocks - 1 - b) + b % 2);
     pages_.assign(2 * blocks * layout_.page_bytes(), std::byte{0xFF});
     for (std::uint32_t s = 0; s < sequences_.size(); ++s) {
-      for (std::uint32_t p = 0; p < sequences_[s].first_position; ++p) store(pages_, s, p);
+      const cuda::SeenKeys seen(c.window, sequences_[s]);
+      const std::uint32_t first = sequences_[s].first_position;
+      for (std::uint32_t p = 0; p < first; ++p) {
+        if (p < seen.sinks || p >= seen.first(first)) store(pages_, s, p);
+      }
     }
     qkv_.resize(batch_tokens_.size() * columns());
     for (std::size_t r = 0; r < batch_tokens_.size(); ++r) {
@@ -111,6 +84,7 @@ class Step {
     }
     pages_on_gpu_ = gpu.send(pages_);
     query_on_gpu_ = gpu.poisoned(batch_tokens_.size() * c.heads * c.dim * 2);
+    sink_query_on_gpu_ = gpu.poisoned(batch_tokens_.size() * c.heads * c.dim * 2);
     sequences_on_gpu_ = gpu.send(sequences_);
     places_on_gpu_ = gpu.send(batch_tokens_);
     nonfinite_on_gpu_ = gpu.send(std::vector<std::uint32_t>(sequences_.size()));
@@ -134,11 +108,14 @@ class Step {
                                     .pages = pages(),
                                     .rows = static_cast<std::uint32_t>(batch_tokens_.size()),
                                     .heads = case_.heads,
+                                    .window = case_.window,
+                                    .table_positions = kPositions,
                                     .cosines = cosines.as<float>(),
                                     .sines = sines.as<float>(),
                                     .pairs = pairs(),
                                     .adjacent = adjacent(),
                                     .query = query_on_gpu_.as<std::uint16_t>(),
+                                    .sink_query = sink_query_on_gpu_.as<std::uint16_t>(),
                                     .nonfinite = nonfinite_on_gpu_.as<std::uint32_t>()},
                                    gpu_.stream().handle());
     gpu_.finish();
@@ -162,11 +139,14 @@ class Step {
     const auto rows = static_cast<std::uint32_t>(batch_tokens_.size());
     const device::Buffer activations = gpu_.poisoned(2 * cuda::activation_values(rows, columns));
     const device::Buffer partials = gpu_.poisoned(4 * (1u << 16) * cuda::partial_floats(512));
+    const device::Buffer rotated = gpu_.poisoned(std::size_t{4} * rows * columns);
+    const std::uint32_t block = rotation_blocks(layout_).values;
     const device::Buffer items = gpu_.send(plan.items);
     const device::Buffer counts =
         gpu_.send(std::vector<std::uint32_t>{static_cast<std::uint32_t>(plan.items.size()),
                                              static_cast<std::uint32_t>(plan.merges.size())});
     cuda::PagedAttention job = {.query = query_on_gpu_.as<std::uint16_t>(),
+                                .sink_query = sink_query_on_gpu_.as<std::uint16_t>(),
                                 .sequences = sequences_on_gpu_.as<cuda::BatchSequence>(),
                                 .pages = pages(),
                                 .heads = case_.heads,
@@ -179,7 +159,8 @@ class Step {
                                 .items_max = static_cast<std::uint32_t>(plan.items.size()) + 3,
                                 .rows = rows,
                                 .partials = partials.as<float>(),
-                                .activations = activations.as<cuda::Bf16>()};
+                                .activations = activations.as<cuda::Bf16>(),
+                                .rotated = block != 0 ? rotated.as<float>() : nullptr};
     (general ? cuda::launch_general_attention : cuda::launch_paged_attention)(
         job, gpu_.stream().handle());
     device::Buffer merges;
@@ -189,6 +170,16 @@ class Step {
       job.item_count = counts.as<std::uint32_t>() + 1;
       job.items_max = static_cast<std::uint32_t>(plan.merges.size()) + 1;
       cuda::launch_merge_splits(job, gpu_.stream().handle());
+    }
+    if (block != 0) {
+      cuda::launch_rotate_back({.rotated = rotated.as<float>(),
+                                .rows = rows,
+                                .heads = case_.heads,
+                                .value_dim = case_.dim,
+                                .columns = case_.dim,
+                                .block = block,
+                                .activations = activations.as<cuda::Bf16>()},
+                               gpu_.stream().handle());
     }
     const auto blocked =
         gpu_.fetch<cuda::Bf16>(activations, cuda::activation_values(rows, columns));
@@ -214,30 +205,36 @@ class Step {
         qkv_.data() + r * columns() + (case_.heads + part * case_.kv_heads + head) * case_.dim;
     row.assign(from, from + case_.dim);
     if (part == 0) rotate(row, p);
+    turn(row, part == 0 ? rotation_blocks(layout_).keys : rotation_blocks(layout_).values);
     return row;
   }
-  std::vector<float> unrounded_query(std::uint32_t r, std::uint32_t head) {
+  std::vector<float> unrounded_query(std::uint32_t r, std::uint32_t head, std::uint32_t position) {
     const float* const from = qkv_.data() + r * columns() + head * case_.dim;
     std::vector<float> row(from, from + case_.dim);
-    rotate(row, batch_tokens_[r].position);
+    rotate(row, position);
+    turn(row, rotation_blocks(layout_).keys);
     return row;
   }
-  std::vector<float> rounded(std::uint32_t s, std::uint32_t p, std::uint32_t head, int part) {
-    std::vector<float> row = unrounded(s, p, head, part);
-    std::vector<std::byte> bytes(row.size() * 2 + 2);
-    const kv::memory::Row at = {.data = bytes.data() + 2, .scale = bytes.data()};
-    kv::memory::encode_row(case_.element, row.data(), row.size(), at);
-    kv::memory::decode_row(case_.element, at, row.size(), row.data());
+  std::vector<float> rounded_query(std::uint32_t r, std::uint32_t head, std::uint32_t position) {
+    std::vector<float> row = unrounded_query(r, head, position);
+    for (float& value : row) value = query_value(round_query(value));
     return row;
+  }
+  static void turn(std::vector<float>& row, std::uint32_t block) {
+    if (block != 0) kernels::hadamard(row.data(), row.size(), block);
+  }
+  std::vector<float> rounded(std::uint32_t s, std::uint32_t p, std::uint32_t head, int part) {
+    const Element element = part == 0 ? case_.elements.keys : case_.elements.values;
+    return cached_row(element, unrounded(s, p, head, part));
   }
   void store(std::vector<std::byte>& pages, std::uint32_t s, std::uint32_t p) {
     std::byte* const page =
         pages.data() + layout_.page_bytes() * table_[sequences_[s].table + p / case_.block_tokens];
     const std::uint32_t token = p % case_.block_tokens;
     for (std::uint32_t head = 0; head < case_.kv_heads; ++head) {
-      kv::memory::encode_row(case_.element, unrounded(s, p, head, 0).data(), case_.dim,
+      kv::memory::encode_row(case_.elements.keys, unrounded(s, p, head, 0).data(), case_.dim,
                              layout_.key_row(page, kLayer, head, token));
-      kv::memory::encode_row(case_.element, unrounded(s, p, head, 1).data(), case_.dim,
+      kv::memory::encode_row(case_.elements.values, unrounded(s, p, head, 1).data(), case_.dim,
                              layout_.value_row(page, kLayer, head, token));
     }
   }
@@ -247,10 +244,10 @@ class Step {
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(case_.dim)); }
   std::uint16_t round_query(float value) const {
-    return case_.element == Element::kBF16 ? bf16_from_float(value) : fp16_from_float(value);
+    return case_.elements.keys == Element::kBF16 ? bf16_from_float(value) : fp16_from_float(value);
   }
   float query_value(std::uint16_t bits) const {
-    return case_.element == Element::kBF16 ? float_from_bf16(bits) : float_from_fp16(bits);
+    return case_.elements.keys == Element::kBF16 ? float_from_bf16(bits) : float_from_fp16(bits);
   }
 
  private:
@@ -278,7 +275,7 @@ class Step {
   }
 
   DeviceFixture& gpu_;
-  Case case_;
+  AttentionCase case_;
   PageLayout layout_;
   std::vector<cuda::BatchSequence> sequences_;
   std::vector<cuda::BatchToken> batch_tokens_;
@@ -289,6 +286,7 @@ class Step {
   std::vector<float> sines_;
   device::Buffer pages_on_gpu_;
   device::Buffer query_on_gpu_;
+  device::Buffer sink_query_on_gpu_;
   device::Buffer sequences_on_gpu_;
   device::Buffer places_on_gpu_;
   device::Buffer nonfinite_on_gpu_;
@@ -297,7 +295,7 @@ class Step {
   device::Buffer sinks_on_gpu_;
 };
 
-class GpuAttention : public testing::TestWithParam<Case> {};
+class GpuAttention : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(GpuAttention, StoredRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
   REQUIRE_GPU();
@@ -313,7 +311,8 @@ TEST_P(GpuAttention, StoredRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
   const std::size_t row_values = GetParam().heads * GetParam().dim;
   for (std::uint32_t r = 0; r + 1 < step.batch_tokens().size(); ++r) {
     for (std::uint32_t head = 0; head < GetParam().heads; ++head) {
-      const std::vector<float> exact = step.unrounded_query(r, head);
+      const std::vector<float> exact =
+          step.unrounded_query(r, head, step.batch_tokens()[r].position);
       for (std::uint32_t d = 0; d < GetParam().dim; ++d) {
         ASSERT_EQ(query[r * row_values + head * GetParam().dim + d], step.round_query(exact[d]))
             << "row " << r << ", head " << head << ", dimension " << d;
@@ -326,7 +325,7 @@ TEST_P(GpuAttention, StoredRowsHaveTheBitsOfTheCodecAndNoOtherByteChanges) {
 // would be ten times as much.
 TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
   REQUIRE_GPU();
-  const Case& c = GetParam();
+  const AttentionCase& c = GetParam();
   DeviceFixture gpu;
   Step step(gpu, c);
   step.append();
@@ -348,18 +347,25 @@ TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
       }
       for (std::uint32_t i = 0; i < sequence.rows; i += 7) {
         const std::uint32_t position = sequence.first_position + i;
-        std::vector<float> query = step.unrounded_query(sequence.first_row + i, head);
-        for (float& value : query) value = step.query_value(step.round_query(value));
-        const std::vector<float> expected =
+        const cuda::SeenKeys seen(c.window, sequence);
+        const std::uint32_t row = sequence.first_row + i;
+        const std::vector<float> query = step.rounded_query(row, head, position);
+        const bool has_gap = seen.has_gap(position);
+        const std::vector<float> at_sinks =
+            step.rounded_query(row, head, has_gap ? seen.sinks + seen.window - 1 : 0);
+        std::vector<float> expected =
             cuda::reference::attention({.q = query.data(),
                                         .dim = c.dim,
                                         .scale = step.scale(),
-                                        .first = kernels::first_visible_key(position, c.window),
+                                        .first = seen.first(position),
                                         .position = position,
-                                        .bf16_weights = c.element == Element::kBF16,
+                                        .bf16_weights = c.elements.values == Element::kBF16,
                                         .cap = c.cap,
-                                        .sink = step.sink(head)},
+                                        .sink = step.sink(head),
+                                        .sink_q = at_sinks.data(),
+                                        .sinks = has_gap ? seen.sinks : 0},
                                        keys.data(), values.data());
+        Step::turn(expected, rotation_blocks(step.layout()).values);
         double error = 0;
         double norm = 0;
         for (std::uint32_t d = 0; d < c.dim; ++d) {
@@ -379,10 +385,13 @@ TEST_P(GpuAttention, ResultsAreTheReferencesHoweverTheWorkIsSharedOut) {
 // CPUs.
 TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
   REQUIRE_GPU();
-  const Case& c = GetParam();
-  const float limit = kernels::first_infinite(kernels::Numerics::kFp32, c.element);
-  const float largest = std::nextafter(limit, 0.0f);
+  const AttentionCase& c = GetParam();
   for (const std::uint32_t part : {0u, 1u, 2u}) {
+    const Element element = part == 2 ? c.elements.values : c.elements.keys;
+    // What one dimension has is spread over its block, where a row is rotated.
+    const bool is_rotated = kv::memory::is_integer(element);
+    const float limit = kv::memory::first_infinite_on_gpu(element) * (is_rotated ? 23.0f : 1.0f);
+    const float largest = std::nextafter(is_rotated ? limit / 24 : limit, 0.0f);
     for (const float bad : {INFINITY, NAN, -3.4e38f, limit, -limit, largest}) {
       DeviceFixture gpu;
       Step step(gpu, c);
@@ -409,6 +418,8 @@ TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GpuAttention, testing::ValuesIn(all_cases()));
+INSTANTIATE_TEST_SUITE_P(KvPairs, GpuAttention, testing::ValuesIn(pair_cases()));
+INSTANTIATE_TEST_SUITE_P(Policies, GpuAttention, testing::ValuesIn(policy_cases()));
 
 }  // namespace
 }  // namespace pagoda::gpu_test
