@@ -11,6 +11,7 @@
 #include "app/device_choice.h"
 #include "app/quantised_model.h"
 #include "app/sampling_defaults.h"
+#include "app/speculation.h"
 #include "base/result.h"
 #include "hf/overrides.h"
 #include "kv/evict/policy.h"
@@ -64,6 +65,7 @@ struct LocalChatOptions {
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
   kv::KvPolicy kv_policy = {};
+  speculate::SpeculationOptions speculation = default_speculation();
   DeviceOptions device;
   GenerationConfig generation;
 };

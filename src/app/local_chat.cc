@@ -206,6 +206,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.context_tokens = options.max_model_len;
   backend_options.kv_eviction = options.kv_eviction;
   backend_options.kv_policy = options.kv_policy;
+  backend_options.speculation = options.speculation;
   backend_options.scheduler.sequences_max = 1;
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();

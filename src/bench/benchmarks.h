@@ -12,6 +12,7 @@
 #include "bench/operation_times.h"
 #include "bench/tiers_plain.h"
 #include "bench/work.h"
+#include "speculate/options.h"
 
 namespace pagoda::bench {
 
@@ -59,6 +60,18 @@ struct BenchChunkedOptions : BenchOptions {
 };
 Result<terminal::BenchReport> bench_chunked(const BenchChunkedOptions& options,
                                             const BenchRun& run);
+
+// Draft tokens by kind, beside the same requests without them.
+struct BenchSpeculateOptions : BenchOptions {
+  BenchSpeculateOptions() { repeats = 3; }
+  std::uint32_t new_tokens = 512;
+  std::uint32_t lines = 24;  // of the text that is copied
+  std::uint32_t recorded_drafts = 4;
+  double recorded_wrong = 0.3;
+  speculate::SpeculationOptions speculation = {};  // its methods are not used
+};
+Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& options,
+                                              const BenchRun& run);
 
 // What fits into the same memory, in pages and in slabs.
 struct BenchPagingOptions : BenchOptions {

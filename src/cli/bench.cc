@@ -22,6 +22,7 @@ void add_bench_command(const CommandSpec& app, const std::string& command_line, 
   add_bench_gpu(bench);
   add_bench_kernels(bench);
   add_bench_perplexity(bench);
+  add_bench_speculate(bench);
   add_bench_structured(bench);
   add_bench_tiers(bench);
   add_bench_serve(bench);

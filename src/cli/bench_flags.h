@@ -45,6 +45,7 @@ void add_bench_peer(const BenchCommand& bench);
 void add_bench_gpu(const BenchCommand& bench);
 void add_bench_kernels(const BenchCommand& bench);
 void add_bench_perplexity(const BenchCommand& bench);
+void add_bench_speculate(const BenchCommand& bench);
 void add_bench_structured(const BenchCommand& bench);
 void add_bench_tiers(const BenchCommand& bench);
 void add_bench_serve(const BenchCommand& bench);

@@ -19,6 +19,7 @@
 #include "cli/model_flags.h"
 #include "cli/options.h"
 #include "cli/prompt_text.h"
+#include "cli/speculation_flags.h"
 
 namespace pagoda::cli {
 namespace {
@@ -188,6 +189,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   add_context_options(command, *options);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_kv_policy_option(command, options->local.kv_policy);
+  add_speculation_options(command, options->local.speculation);
   add_device_options(command, options->local.device);
   command.footer(kChatExamples);
   command.callback([options, model, &exit_status] {

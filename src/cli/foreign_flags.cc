@@ -49,6 +49,10 @@ constexpr std::string_view kTierFlags = "tiers are --kv-host-size, --kv-disk and
 constexpr std::string_view kRequestSays = "every request says it for itself here";
 constexpr std::string_view kVerbose =
     "there is a line per request, and --log-prompts adds their text";
+constexpr std::string_view kNoDraftModel =
+    "there are no draft models here; --speculative-config names the drafts there are";
+constexpr std::string_view kDraftLengths =
+    "drafts are as long as measured times pay for here, at most --spec-draft-n-max";
 constexpr std::string_view kSwitch = "on|off|auto|0|1|true|false";
 
 // Flags that are called the same everywhere need no row. Of several rows of a flag the first that
@@ -168,11 +172,21 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--tensor-split", kLlama, kNone},
     {"--disaggregation-mode", kSglang, kNone},
     {"--server-role", kTensorrt, kNone},
-    {"--speculative-config", kVllm, kNone},
-    {"--speculative-algorithm", kSglang, kNone},
-    {"--spec-type", kLlama, kNone},
-    {"-md", kLlama, kNone},
-    {"--model-draft", kLlama, kNone},
+    {"--speculative-algorithm", kSglang, "--speculative-config", " '{\"method\": \"ngram\"}'"},
+    {"--speculative-num-draft-tokens", kSglang, "--spec-draft-n-max"},
+    {"--draft", kLlama, "--spec-draft-n-max"},
+    {"--draft-n", kLlama, "--spec-draft-n-max"},
+    {"--spec-default", kLlama, "--spec-type", " ngram-mod"},
+    {"-md", kLlama, kNoDraftModel},
+    {"--model-draft", kLlama, kNoDraftModel},
+    {"--spec-draft-model", kLlama, kNoDraftModel},
+    {"--spec-draft-n-min", kLlama, kDraftLengths},
+    {"--spec-draft-p-min", kLlama, kDraftLengths},
+    {"--spec-ngram-simple-size-n", kLlama, kDraftLengths},
+    {"--spec-ngram-simple-size-m", kLlama, kDraftLengths},
+    {"--spec-ngram-mod-n-match", kLlama, kDraftLengths},
+    {"--spec-ngram-mod-n-min", kLlama, kDraftLengths},
+    {"--spec-ngram-mod-n-max", kLlama, kDraftLengths},
     {"--enable-lora", kVllm, kNone},
     {"--lora", kLlama, kNone},
     {"--tool-parser", kTensorrt, "--tool-call-parser"},

@@ -20,6 +20,7 @@
 #include "cli/model_flags.h"
 #include "cli/options.h"
 #include "cli/prompt_text.h"
+#include "cli/speculation_flags.h"
 #include "engine/single_sequence.h"
 #include "gguf/printable.h"
 #include "kernels/select.h"
@@ -56,6 +57,7 @@ struct RunOptions {
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
   app::DeviceOptions device;
+  speculate::SpeculationOptions speculation;
 };
 
 constexpr const char* kRunExamples =
@@ -98,6 +100,7 @@ engine::BackendOptions backend_options(const RunOptions& options, const app::Loa
   made.context_tokens = context;
   made.scheduler.sequences_max = 1;
   made.scheduler.batched_tokens_max = std::max(options.batched_tokens_max, 2u);
+  made.speculation = options.speculation;
   made.model_name = options.model;
   made.on_pack = model.pack_progress();
   const std::span<const TokenId> ends = model.tokenizer().end_tokens();
@@ -105,7 +108,7 @@ engine::BackendOptions backend_options(const RunOptions& options, const app::Loa
   return made;
 }
 
-// On a GPU where one is wanted, else by the plain way over a decoder.
+// On a GPU where one is wanted, else by the plain way over a decoder unless drafts are wanted.
 Result<engine::SingleOutput> answer(const RunOptions& options, const app::LoadedModel& model,
                                     const kernels::KernelSet& kernels,
                                     const engine::SingleRequest& request, const Clock& clock) {
@@ -115,9 +118,13 @@ Result<engine::SingleOutput> answer(const RunOptions& options, const app::Loaded
   }
   app::DeviceOptions device = options.device;
   if (options.no_kv_cache) device.kind = app::DeviceKind::kCpu;
+  // Drafts are an engine's.
+  const auto create_backend = options.speculation.methods.empty() || options.no_kv_cache
+                                  ? app::create_gpu_backend
+                                  : app::create_backend;
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   app::create_gpu_backend(device, model.config(), model.weights(), kernels,
-                                           backend_options(options, model, request.context_max)));
+                   create_backend(device, model.config(), model.weights(), kernels,
+                                  backend_options(options, model, request.context_max)));
   if (backend) return app::generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
   ThreadPool pool(options.threads);
@@ -287,6 +294,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
                   "context in tokens, prompt and output (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   add_device_options(command, options->device);
+  add_speculation_options(command, options->speculation);
   add_kv_cache_dtype_options(command, options->kv_cache_dtype);
   command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);

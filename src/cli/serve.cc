@@ -173,6 +173,12 @@ server::Json sampling_facts(const app::SamplingDefaults& defaults) {
   return facts;
 }
 
+// Runners of GPUs verify no drafts yet.
+std::string speculation_of(const engine::Backend& backend) {
+  if (backend.kernel_set().empty()) return "off: not on GPUs yet";
+  return app::speculation_name(backend.core_options().speculation);
+}
+
 server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
                            const app::SamplingDefaults& sampling, const app::ServedEvents* events) {
   const auto digest = backend.weights_digest();
@@ -183,6 +189,7 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"kv_cache_tokens", backend.kv_tokens()},
           {"kv_cache_dtype", app::kv_choice_name(options.kv_cache_dtype, backend.page_layout())},
           {"kv_policy", options.kv_policy.name()},
+          {"speculation", speculation_of(backend)},
           {"block_size", options.block_size},
           {"prefix_caching", options.prefix_caching},
           {"kv_eviction", options.kv_eviction->name},
@@ -262,6 +269,7 @@ void print_greeting(const server::Server& server, const server::ServedModel& mod
                    ? ", and may pass the context"
                    : ", and ends with the context, as the cache is small");
   }
+  fmt::print("speculation {}\n", speculation_of(backend));
   std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", with_flags(tier_set->greeting()));
   const bool chats = model.chat_template.has_value();

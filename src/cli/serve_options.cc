@@ -15,6 +15,7 @@
 #include "cli/kv_flags.h"
 #include "cli/model_flags.h"
 #include "cli/options.h"
+#include "cli/speculation_flags.h"
 #include "cli/tier_flags.h"
 #include "terminal/version.h"
 
@@ -191,6 +192,7 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
 }
 
 void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
+  add_speculation_options(command, options.speculation);
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   command
@@ -312,6 +314,7 @@ Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
   made.prefix_caching = options.prefix_caching;
   made.kv_cache_dtype = options.kv_cache_dtype;
   made.kv_policy = options.kv_policy;
+  made.speculation = options.speculation;
   made.kv_eviction = options.kv_eviction;
   made.live_curve = options.kv_curve;
   made.retain_share = retain_share(options);

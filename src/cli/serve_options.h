@@ -11,6 +11,7 @@
 #include "app/quantised_model.h"
 #include "app/random_model.h"
 #include "app/sampling_defaults.h"
+#include "app/speculation.h"
 #include "app/tier_set.h"
 #include "base/result.h"
 #include "chat/derive.h"
@@ -66,6 +67,7 @@ struct ServeOptions {
   std::uint32_t block_size = 16;
   model::KvCacheDtype kv_cache_dtype;
   kv::KvPolicy kv_policy;
+  speculate::SpeculationOptions speculation = app::default_speculation();
   std::optional<eval::GateMode> kv_quality_gate;  // unset: kWarn, of formats below bf16 alone
   std::string kv_cache_memory_bytes;
   bool prefix_caching = true;

@@ -18,6 +18,8 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
       clock_(clock),
       scheduler_(options.scheduler, cache, tenants, runner.launches_ahead()),
       meters_(tenants),
+      drafting_({options.speculation, options.drafter, options.limits.vocabulary}, cache,
+                scheduler_, runner, meters_),
       assembler_(cache.options().groups.size(), options.scheduler.sequences_max) {
   if (!options.tiers.stores.empty() && cache.options().share) {
     tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
@@ -70,6 +72,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     if (request.timeout_ns > 0) seq->deadline_ns = open->arrived_ns + request.timeout_ns;
     open->sequences.push_back(std::move(seq));
   }
+  drafting_.open(*open, request);
   OpenSequence& first = *open->sequences.front();
   first.tokens = std::move(request.prompt);
   first.sequence_count = request.sampling.n;
@@ -273,8 +276,10 @@ void Core::reset(std::optional<TenantId> tenant) {
   cache_.advance_time(clock_.now_ns());
   forget_session_prompts(tenant);
   if (tenant) {
+    drafting_.forget(*tenant);
     cache_.clear(kv::OwnerId(tenant->value()));
   } else {
+    drafting_.forget_all();
     cache_.clear();
   }
 }
@@ -290,6 +295,7 @@ void Core::forget_session_prompts(std::optional<TenantId> tenant) {
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().forbid(owner);
   session_prompts_.forget(TenantId(owner.value()));
+  drafting_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -300,6 +306,7 @@ bool Core::removal_may_go_on(kv::OwnerId owner) const {
 std::uint64_t Core::end_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().allow(owner);
   session_prompts_.forget(TenantId(owner.value()));
+  drafting_.forget(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -349,6 +356,7 @@ bool Core::launch() {
   // The pages of loads that were given room come while the step is computed.
   if (tiers_ && !plan.load.empty()) tiers_->poll(began);
   if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
+  drafting_.add_drafts(*step, plan);
   const Launch launch = assembler_.assemble(*step);
   const std::int64_t planned = clock_.now_ns();
   for (sched::SequenceTask* const task : step->admitted) {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/distributions.h"
+#include "engine/drafting.h"
 #include "engine/engine_meters.h"
 #include "engine/launch_assembler.h"
 #include "engine/open_request.h"
@@ -41,6 +42,8 @@ struct CoreOptions {
   std::uint32_t requests_queued_max = 10000;
   std::vector<TokenId> end_tokens;  // end tokens of the model
   TierOptions tiers;                // stores outside the pool
+  speculate::SpeculationOptions speculation = {};
+  speculate::Drafter* drafter = nullptr;  // for measurements and tests; must outlive the core
 };
 
 class Core {
@@ -131,10 +134,8 @@ class Core {
   void collect();
   void collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
                     bool finite);
-  void take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
-                   std::span<const TokenScore>& scores);
-  void take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
-                   std::span<const float>& hidden);
+  void collect_draft(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
+                     std::uint8_t nonfinite_row);
   void retain(const OpenSequence& seq);
   void add_token(OpenSequence& seq, const SampledToken& choice);
   std::optional<FinishReason> end_of(const OpenSequence& seq, const SampledToken& choice) const;
@@ -156,6 +157,7 @@ class Core {
   std::uint64_t sequences_paused_ = 0;
   std::optional<Error> lost_;
   EngineMeters meters_;
+  Drafting drafting_;
   LaunchAssembler assembler_;
   std::int64_t collected_before_ns_ = 0;  // when the previous launch was collected
 };

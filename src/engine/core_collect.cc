@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "engine/core.h"
 #include "engine/nonfinite_rows.h"
+#include "engine/prompt_results.h"
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
@@ -34,24 +35,28 @@ void Core::collect() {
   std::uint64_t tokens_computed = 0;
   for (const sched::ScheduledChunk& rows : step.chunks) {
     OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
-    const std::size_t sampled = rows.samples ? seq.sequence_count : 0;
-    const bool finite = nonfinite.empty() || nonfinite.front() == 0;
+    const std::size_t sampled = rows.samples ? seq.sequence_count + rows.drafts : 0;
+    const std::uint8_t nonfinite_row = nonfinite.empty() ? 0 : nonfinite.front();
     if (!nonfinite.empty()) nonfinite = nonfinite.subspan(1);
     take_scores(seq, rows, scores);
-    take_hidden(seq, rows, hidden);
-    collect_rows(rows, samples.first(sampled), finite);
+    take_hidden(seq, rows, runner_.hidden_width(), hidden);
+    if (rows.drafts > 0) {
+      collect_draft(rows, samples.first(sampled), nonfinite_row);
+    } else {
+      collect_rows(rows, samples.first(sampled), nonfinite_row == 0);
+    }
     samples = samples.subspan(sampled);
     tokens_computed += rows.tokens;
   }
   scheduler_.end_collect();
   meters_.note_phase(StepPhase::kWait, began, collected_ns);
   meters_.note_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
-  if (tiers_) {
-    // Launches are computed one after the other.
-    const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
-    tiers_->note_step(tokens_computed, seconds_between(computed_from_ns, collected_ns));
-    collected_before_ns_ = collected_ns;
-  }
+  // Launches are computed one after the other.
+  const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
+  const double seconds = seconds_between(computed_from_ns, collected_ns);
+  if (tiers_) tiers_->note_step(tokens_computed, seconds);
+  drafting_.note_step(step, seconds);
+  collected_before_ns_ = collected_ns;
 }
 
 // Tokens that were not computed are not published.
@@ -60,6 +65,27 @@ void Core::lose(const Error& error) {
   while (!requests_.empty()) {
     end_all(*requests_.begin()->second, FinishReason::kLost, lost_->message);
   }
+}
+
+// Takes the rows one by one, each as a step without drafts takes its row. The row behind a draft
+// token counts where the row before it sampled that token, and no row behind the first other does.
+void Core::collect_draft(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
+                         std::uint8_t nonfinite_row) {
+  OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
+  const auto is_open = [&] { return seq.state != sched::TaskState::kFinished; };
+  const auto is_accepted = [&](std::uint32_t i) {
+    return samples[i].ok() && samples[i].value().token == seq.draft[i];
+  };
+  std::uint32_t accepted = 0;
+  while (accepted < rows.drafts && is_accepted(accepted)) ++accepted;
+  if (is_open())
+    drafting_.note_verified(seq, rows.drafts, accepted);  // before the record of the sequence
+  sched::ScheduledChunk row = {.task = &seq, .first = rows.first, .tokens = 1, .samples = true};
+  for (std::uint32_t i = 0; i <= accepted && is_open(); ++i, ++row.first) {
+    if (i > 0) scheduler_.accept_draft(seq);
+    collect_rows(row, samples.subspan(i, 1), nonfinite_row == 0 || i + 1 < nonfinite_row);
+  }
+  scheduler_.end_drafts(seq);
 }
 
 void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<SampledToken>> samples,
@@ -99,41 +125,6 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   for (std::size_t i = 0; i < samples.size(); ++i) {
     add_token(*seq.request->sequences[seq.index + i], samples[i].value());
   }
-}
-
-// Takes the scores that this launch computed for the prompt.
-void Core::take_scores(OpenSequence& seq, const sched::ScheduledChunk& rows,
-                       std::span<const TokenScore>& scores) {
-  const std::uint64_t end =
-      std::min<std::uint64_t>(rows.first + rows.tokens + 1, seq.prompt_tokens);
-  if (!seq.request->asked.sampling.prompt_logprobs || seq.index != 0) return;
-  if (end <= seq.scores_taken + 1) return;
-  const std::size_t count = end - 1 - seq.scores_taken;
-  const bool ended = seq.state == sched::TaskState::kFinished;
-  if (!ended) seq.request->sink->on_prompt_logprobs(scores.first(count));
-  seq.scores_taken += count;
-  scores = scores.subspan(count);
-  // Once all scores are known, the cache may serve the sequence like any other.
-  if (seq.scores_taken + 1 == seq.prompt_tokens) seq.compute_whole_prompt = false;
-}
-
-// Adds the hidden states that this launch computed to those of the tokens before them: the order of
-// the sum is that of the tokens, however the prompt was cut into chunks.
-void Core::take_hidden(OpenSequence& seq, const sched::ScheduledChunk& rows,
-                       std::span<const float>& hidden) {
-  const Pooling pooling = seq.request->asked.pooling;
-  if (pooling == Pooling::kNone || seq.hidden_taken == seq.prompt_tokens) return;
-  const std::uint64_t end = std::min<std::uint64_t>(rows.first + rows.tokens, seq.prompt_tokens);
-  std::uint64_t token = std::max<std::uint64_t>(rows.first, seq.hidden_taken);
-  if (pooling == Pooling::kLast) token = std::max(token, seq.prompt_tokens - 1);
-  const std::size_t width = runner_.hidden_width();
-  for (; token < end; ++token) {
-    seq.hidden_sum.resize(width, 0);
-    for (std::size_t i = 0; i < width; ++i) seq.hidden_sum[i] += hidden[i];
-    hidden = hidden.subspan(width);
-    seq.hidden_taken = token + 1;
-  }
-  if (seq.hidden_taken == seq.prompt_tokens) seq.compute_whole_prompt = false;
 }
 
 // Called when the prompt is computed and its sequence is open.
@@ -227,6 +218,8 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
       record.embedding.push_back(static_cast<float>(sum / tokens));
     }
   }
+  record.drafts = seq.draft_counts;
+  drafting_.note_end(seq, prompt);
   if (request.asked.explain && seq.started_ns != 0) {
     record.explanation = request.sequences.front()->explanation;
   }

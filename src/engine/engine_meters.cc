@@ -40,6 +40,12 @@ void EngineMeters::note_first_token(const OpenSequence& seq) {
   use.prompt_tokens_cached += seq.tokens_cached;
 }
 
+void EngineMeters::note_draft(OpenSequence& seq, const DraftCounts& draft) {
+  seq.draft_counts.add(draft);
+  counters_.drafts.add(draft);
+  for (std::size_t i = 0; i < draft.accepted; ++i) ++counters_.drafts_accepted_at[i];
+}
+
 void EngineMeters::note_finish(const OpenSequence& seq, FinishReason reason,
                                const SequenceRecord& record) {
   for (std::size_t i = 0; i < kTiersMax; ++i) {

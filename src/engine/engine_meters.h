@@ -43,6 +43,8 @@ class EngineMeters {
     ++counters_.output_tokens;
     ++tenants_[tenant].use.output_tokens;
   }
+  // A draft of the sequence was verified.
+  void note_draft(OpenSequence& seq, const DraftCounts& draft);
   // A sequence ended; `record.load` says what tiers gave.
   void note_finish(const OpenSequence& seq, FinishReason reason, const SequenceRecord& record);
   // The last sequence of a request ended.

@@ -34,9 +34,10 @@ inline void LaunchAssembler::add_samples(OpenSequence& seq, const sched::Schedul
   for (std::uint32_t i = 0; i < seq.sequence_count; ++i) {
     OpenSequence& sampled = *seq.request->sequences[seq.index + i];
     samples_.push_back({.handle = &sampled,
-                        .row = row_count_ + chunk.tokens - 1,
-                        .position = chunk.first + chunk.tokens,
-                        .sampling = &sampled.sampling});
+                        .row = row_count_ + chunk.tokens - chunk.drafts - 1,
+                        .position = chunk.first + chunk.tokens - chunk.drafts,
+                        .sampling = &sampled.sampling,
+                        .drafts = std::span(sampled.draft).first(chunk.drafts)});
   }
 }
 
@@ -60,13 +61,14 @@ void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
     tables_.push_back(seq.sequence->table(group).data());
   }
   const std::uint64_t known =
-      std::min<std::uint64_t>(chunk.tokens, seq.tokens.size() - chunk.first);
+      std::min<std::uint64_t>(chunk.tokens - chunk.drafts, seq.tokens.size() - chunk.first);
   rows_.push_back({.handle = &seq,
                    .rows = chunk.tokens,
                    .first_position = chunk.first,
                    .tokens = std::span(seq.tokens).subspan(chunk.first, known),
                    .tables = std::span(tables_).subspan(first_table, groups_),
-                   .policy = seq.scope->policy().attention()});
+                   .policy = seq.scope->policy().attention(),
+                   .drafts = std::span(seq.draft).first(chunk.drafts)});
   if (seq.index == 0) add_scores(seq, chunk);
   add_hidden(seq, chunk);
   if (chunk.samples) add_samples(seq, chunk);

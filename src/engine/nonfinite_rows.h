@@ -12,6 +12,8 @@ namespace pagoda::engine {
 
 // True: one flag of Decoder::nonfinite_rows() is set.
 bool any_nonfinite(std::span<const std::uint8_t> rows);
+// Returns 1 + the first flag that is set, at most 255; 0: none is.
+std::uint8_t first_nonfinite(std::span<const std::uint8_t> rows);
 
 // Makes the error of a request that has at least one such token among `rows` tokens from position
 // `first` on.

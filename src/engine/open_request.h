@@ -5,10 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include "engine/draft_counts.h"
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "sched/sequence_task.h"
+#include "speculate/drafter.h"
 
 namespace pagoda::engine {
 
@@ -20,6 +22,9 @@ struct OpenSequence final : sched::SequenceTask {
   OpenRequest* request = nullptr;
   std::uint32_t index = 0;
   SamplingState sampling;
+  std::unique_ptr<speculate::SequenceDrafting> drafting = {};  // nullptr: nothing is drafted
+  std::vector<TokenId> draft = {};  // the draft tokens of the launch that runs
+  DraftCounts draft_counts = {};
   std::uint64_t scores_launched = 0;  // the last prompt position scored, or being scored
   std::uint64_t scores_taken = 0;
   std::uint64_t hidden_launched = 0;  // tokens whose hidden states are pooled, or being computed

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/token_id.h"
+#include "engine/draft_counts.h"
 #include "engine/finish_reason.h"
 #include "engine/sampled_token.h"
 #include "engine/tiers/load_record.h"
@@ -51,6 +52,7 @@ struct SequenceRecord {
   std::optional<kv::Explanation> explanation;   // where asked for, once the sequence ran
   std::uint64_t blocks_demoted = 0;             // by CacheAction::kDemote
   std::vector<float> embedding = {};            // where pooling was asked for
+  DraftCounts drafts = {};
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

@@ -79,8 +79,12 @@ struct Request {
   std::optional<RetainParams> retain;
   // Prefixes that the client marked as worth keeping: each is retained as far as budgets allow.
   std::vector<RetainParams> breakpoints = {};  // at most kBreakpointsMax
-  Pooling pooling = Pooling::kNone;            // the record has an embedding; of one sequence
-  bool explain = false;  // the record says why not more of the prompt was cached
+  // Speculation changes no answer. At most so many draft tokens in a step, 0 for none; nothing: as
+  // the engine's options say.
+  std::optional<std::uint32_t> draft_tokens_max = {};
+  std::vector<TokenId> prediction = {};  // the output that the client expects, for drafts
+  Pooling pooling = Pooling::kNone;      // the record has an embedding; of one sequence
+  bool explain = false;                  // the record says why not more of the prompt was cached
   CacheAction action = CacheAction::kNone;
   bool explain_only = false;  // true: explain, and compute nothing
 };

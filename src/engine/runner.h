@@ -28,18 +28,23 @@ struct LaunchRows {
   SequenceHandle handle = nullptr;
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
-  // [rows], or one less when the last one is the token that the launch before sampled for `handle`.
+  // [rows - drafts], or one less when the last one is the token that the launch before sampled for
+  // `handle`.
   std::span<const TokenId> tokens;
   std::span<const kv::memory::BlockTable> tables;  // one per group
   kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
+  std::span<const TokenId> drafts = {};            // draft tokens behind the sequence's last token
 };
 
 // Samples a token by the logits of a row. Several samples may use one row: sequences that fork.
+// Where drafts follow the row, the rows behind it sample as well, in order, as long as each token
+// sampled is the draft token of the next row. What lies behind the first that is not has no effect.
 struct LaunchSample {
   SequenceHandle handle = nullptr;
   std::uint32_t row = 0;       // row of the launch
   std::uint64_t position = 0;  // position that the token will have
   SamplingState* sampling = nullptr;
+  std::span<const TokenId> drafts = {};  // [i]: the token of row + 1 + i
 };
 
 // Asks for the log-probability of a known token: the one that follows a prompt token.
@@ -59,15 +64,16 @@ struct Launch {
   std::span<const std::uint32_t> hidden_rows = {};  // whose hidden states are pooled, in order
 };
 
-// Collected holds a launch's results, in the order of its samples and scores. Valid until the next
-// collect().
+// Collected holds a launch's results, in the order of its samples and scores; a sample with drafts
+// has a result more for each, unspecified behind the first that differs from its draft token. Valid
+// until the next collect().
 struct Collected {
   std::span<Result<SampledToken>> samples;
   std::span<const TokenScore> scores;
   // Set: the device is lost, and neither this launch nor any after it has computed anything.
   const Error* lost = nullptr;
-  // [LaunchRows]: 1 where a query, key or value among its tokens was not finite in the cache's
-  // element. Empty: none was.
+  // [LaunchRows]: not 0 where a query, key or value among its tokens was not finite in the cache's
+  // element; where there are drafts, 1 + the first such row. Empty: none was.
   std::span<const std::uint8_t> nonfinite = {};
   std::span<const float> hidden = {};  // [hidden_rows, hidden_width]
 };
@@ -79,6 +85,8 @@ class Runner {
   virtual std::uint32_t launches_ahead() const { return 0; }
   // Returns the width of hidden states; 0: the runner gives none, and hidden_rows are empty.
   virtual std::uint32_t hidden_width() const { return 0; }
+  // Returns how many draft tokens of a sequence a launch may have; 0: none.
+  virtual std::uint32_t drafts_max() const { return 0; }
   virtual void launch(const Launch& launch) = 0;
   virtual Collected collect() = 0;
 };

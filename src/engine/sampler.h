@@ -58,6 +58,8 @@ class SamplingState {
   std::uint64_t generated() const { return generated_; }
   const SeenTokens& seen() const { return seen_; }
   const std::optional<TokenConstraint>& constraint() const { return constraint_; }
+  // The tokens that the grammar leaves no choice about; nullptr: there is no grammar.
+  speculate::ForcedTokens* forced_tokens() { return constraint_ ? &*constraint_ : nullptr; }
 
  private:
   SamplingParams options_;

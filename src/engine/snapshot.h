@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/draft_counts.h"
 #include "engine/finish_reason.h"
 #include "engine/tiers/load_record.h"
 #include "kv/explanation.h"
@@ -39,6 +40,8 @@ struct Counters {
   std::array<std::uint64_t, kTiersMax> prompt_tokens_loaded{};  // [tier]
   double load_seconds_waited = 0;  // seconds that requests waited, added up
   double load_seconds_saved = 0;   // an estimate
+  DraftCounts drafts;
+  AcceptedByPosition drafts_accepted_at{};
 };
 
 // TierTraffic describes the pages that came from a tier.

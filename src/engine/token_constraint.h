@@ -8,11 +8,12 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "speculate/drafter.h"
 #include "structured/matcher.h"
 
 namespace pagoda::engine {
 
-class TokenConstraint {
+class TokenConstraint final : public speculate::ForcedTokens {
  public:
   // The grammar is that of the whole output: reasoning before it is a part of the grammar.
   explicit TokenConstraint(const structured::Matcher& matcher)
@@ -29,6 +30,10 @@ class TokenConstraint {
   bool has_ended() const { return matcher_.has_ended(); }
 
   void accept(TokenId token);
+
+  // The tokens that the grammar leaves no choice about. Computes the mask for the next token where
+  // it is not there; where more than one token may come, that is all.
+  std::size_t list_forced(std::span<TokenId> room) override;
 
   // Takes the tokens without a bit out of a row of logits.
   void drop_others(std::span<float> logits, float dropped) const;

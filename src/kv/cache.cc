@@ -217,6 +217,12 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
   return copies;
 }
 
+void Cache::release_unwritten(Sequence& sequence) {
+  for (std::vector<BlockId>& table : sequence.tables_) {
+    for (; table.size() > sequence.blocks_computed(); table.pop_back()) release(table.back());
+  }
+}
+
 bool Cache::reserve_visible(Sequence& sequence, std::uint64_t tokens) {
   ASSERT(sequence.tail_.empty() && sequence.tables_.front().size() == sequence.nodes_.size(),
          "the sequence stands between two blocks, with room for no more");

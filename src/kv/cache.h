@@ -91,6 +91,9 @@ class Cache : public CacheParts {
   void commit(Sequence& sequence, std::span<const TokenId> tokens,
               std::vector<BlockId>* duplicates = nullptr);
   void release_duplicate(BlockId block) { release(block); }
+  // Gives back the blocks behind the last committed row: rows that were written there and not
+  // committed are lost.
+  void release_unwritten(Sequence& sequence);
   // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
   // with the pages of the block that committing it would deduplicate to. False, and nothing
   // happens, where that block lacks a page in a group in which the sequence has one.

@@ -49,6 +49,7 @@ class CacheParts {
   const CacheClock& clock() const { return clock_; }
   const BlockPool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
+  const PrefixLookup& lookup() const { return lookup_; }
   const SaltTable& salts() const { return salts_; }
   const Namespaces& namespaces() const { return namespaces_; }
   const BlockHashes& hashes() const { return hashes_; }

@@ -62,6 +62,8 @@ class Sequence {
   std::span<const NodeId> nodes() const { return nodes_; }
   // The node that the sequence stands on: of its last whole block, or the root.
   NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
+  // Where the sequence looks and what it leaves.
+  const LookupScope& lookup_scope() const { return scope_; }
   // Of its session, that the blocks it makes belong to.
   const BranchRef& branch() const { return branch_; }
   // Does the sequence hold a page there? Not where the block left the group's window; sinks never

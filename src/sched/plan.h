@@ -11,12 +11,14 @@
 namespace pagoda::sched {
 
 // A chunk is tokens [first, first + tokens) of a sequence. `samples` is true when the chunk ends
-// with the sequence's last token, whose logits give the next token.
+// with the sequence's last token, whose logits give the next token. Behind that token stand
+// `drafts` draft tokens: a draft token is the sequence's own where the token before it gives it.
 struct ScheduledChunk {
   SequenceTask* task = nullptr;
   std::uint64_t first = 0;
-  std::uint32_t tokens = 0;
+  std::uint32_t tokens = 0;  // draft tokens included
   bool samples = false;
+  std::uint32_t drafts = 0;
 };
 
 // A waiting sequence that the planner examined and did not admit.
@@ -39,6 +41,7 @@ struct Plan {
   std::vector<Admission> admit;
   std::vector<SequenceTask*> load;  // could start, but pages of another tier get the room first
   std::vector<Deferred> deferred;
+  std::uint64_t tokens_left = 0;  // of the step's token budget, for draft tokens
 
   void clear() {
     preempt.clear();

@@ -25,6 +25,7 @@ const Plan& Planner::plan(const SchedulerView& now) {
     plan_prefills(now);
     plan_admissions(now);
   }
+  plan_.tokens_left = token_budget_;
   return plan_;
 }
 

@@ -98,6 +98,29 @@ void Scheduler::note_deferred(const Plan& plan) {
   }
 }
 
+std::uint32_t Scheduler::add_drafts(ScheduledChunk& chunk, std::uint32_t tokens,
+                                    bool may_take_blocks) {
+  SequenceTask& task = *chunk.task;
+  ASSERT(
+      chunk.samples && chunk.drafts == 0 && task.sequence_count == 1 && task.samples_in_flight == 1,
+      "a draft follows the last token of one sequence");
+  const std::uint64_t end = chunk.first + chunk.tokens;
+  const std::uint64_t blocks_free =
+      may_take_blocks ? cache_.pool().blocks_free() / cache_.tree().groups() : 0;
+  const std::uint64_t room =
+      task.sequence->tokens_reserved() - end + blocks_free * cache_.options().block_tokens;
+  const auto drafts = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, room));
+  if (drafts == 0) return 0;
+  const auto reserved = cache_.reserve(*task.sequence, end + drafts);
+  const auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
+  ASSERT(copies != nullptr && copies->empty(), "the last block is the sequence's own already");
+  chunk.tokens += drafts;
+  chunk.drafts = drafts;
+  task.drafts_in_flight = drafts;
+  tenants_.charge_tokens(task.tenant, drafts);
+  return drafts;
+}
+
 // Opens the sequence on its cached prefix and reserves blocks for the first prefill chunk. Returns
 // false, and the sequence keeps waiting, when the cache has changed since the plan.
 bool Scheduler::admit(const Admission& admission, Step& step) {

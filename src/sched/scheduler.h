@@ -52,6 +52,12 @@ class Scheduler {
   // computed.
   Step* reserve(const Plan& plan);
 
+  // Adds up to `tokens` draft tokens to a chunk of the step that ends with its sequence's last
+  // token, and returns how many have room: in blocks that the sequence holds and, if
+  // `may_take_blocks`, in free ones. Nothing is evicted or preempted for draft tokens. The tenant
+  // pays for them.
+  std::uint32_t add_drafts(ScheduledChunk& chunk, std::uint32_t tokens, bool may_take_blocks);
+
   // Lets a running sequence reuse prompt blocks that other sequences have published since its
   // admission, instead of computing them. Does nothing while a launch uses the sequence.
   void skip_ahead(SequenceTask& task);
@@ -61,6 +67,12 @@ class Scheduler {
   // Publishes the computed tokens of one chunk to the cache.
   void commit(const ScheduledChunk& chunk);
   void append(SequenceTask& task, TokenId token);
+  // Says that a draft token is the sequence's own, so that the row behind it samples a token, too:
+  // commit() and append() follow.
+  void accept_draft(SequenceTask& task);
+  // Ends the draft of a chunk that is collected. Blocks that hold none but draft tokens that were
+  // not accepted are free again.
+  void end_drafts(SequenceTask& task);
   // Starts `follower`, another sequence of the leader's request, on the prompt's KV blocks. The
   // leader has computed the prompt.
   void fork(SequenceTask& leader, SequenceTask& follower);

@@ -16,6 +16,7 @@ void Scheduler::commit(const ScheduledChunk& chunk) {
   if (task.state == TaskState::kFinished) return;  // tokens past the end are not published
   const auto tokens = std::span<const TokenId>(task.tokens).subspan(chunk.first, chunk.tokens);
   cache_.commit(*task.sequence, tokens, &duplicates_);
+  task.tokens_launched = std::max(task.tokens_launched, chunk.first + chunk.tokens);
   for (const kv::BlockId block : duplicates_)
     pending_releases_.push_back({task.last_launch, block});
   duplicates_.clear();
@@ -26,6 +27,16 @@ void Scheduler::append(SequenceTask& task, TokenId token) {
   --task.samples_in_flight;
   task.tokens.push_back(token);
   tenants_.charge_minute(task.tenant, 1);
+}
+
+void Scheduler::accept_draft(SequenceTask& task) {
+  ++task.samples_in_flight;
+  if (task.state == TaskState::kRunning) ++tenants_[task.tenant].kv_tokens_held;
+}
+
+void Scheduler::end_drafts(SequenceTask& task) {
+  task.drafts_in_flight = 0;
+  if (task.sequence) cache_.release_unwritten(*task.sequence);
 }
 
 void Scheduler::fork(SequenceTask& leader, SequenceTask& follower) {

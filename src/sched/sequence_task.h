@@ -67,6 +67,7 @@ struct SequenceTask {
   std::uint64_t arrival = 0;            // position in the order of enqueueing
   std::uint64_t tokens_launched = 0;    // tokens computed or being computed
   std::uint32_t samples_in_flight = 0;  // tokens sampled by launches that are not collected
+  std::uint32_t drafts_in_flight = 0;   // draft tokens in a launch that is not collected
   LaunchNumber last_launch = 0;
   std::uint64_t tokens_at_admission = 0;  // known tokens when it last started to run
   std::optional<kv::Sequence> sequence;
@@ -92,10 +93,12 @@ struct SequenceTask {
   // it has got on.
   bool is_paused() const { return paused && tokens.size() > tokens_at_admission; }
   // Returns how many tokens can be launched now; 0 for a paused sequence. The last of tokens_max
-  // tokens is never computed, and a leader waits until its followers have forked.
+  // tokens is never computed, a leader waits until its followers have forked, and a sequence waits
+  // until it is known which of its draft tokens are its own.
   std::uint64_t tokens_behind() const {
     const bool forks_first = sequence_count > 1 && samples_in_flight > 0;
-    const bool may_run = length() < tokens_max && !forks_first && !is_paused();
+    const bool may_run =
+        length() < tokens_max && !forks_first && drafts_in_flight == 0 && !is_paused();
     return may_run ? length() - tokens_launched : 0;
   }
   // Returns for how many tokens memory is taken ahead: under a KV policy a limit may be far away.

@@ -199,6 +199,7 @@ void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
   submitted.explanation = record.explanation;
   submitted.embedding = record.embedding;
   submitted.blocks_demoted = record.blocks_demoted;
+  submitted.drafts.add(record.drafts);
 }
 
 Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {
@@ -364,6 +365,7 @@ Usage Completion::usage() const {
         breakpoints_of(request_.cache, request_.prompts[i].tokens.size());
     usage.add_written(submitted.written_tokens,
                       written_shares(asked, submitted.breakpoints, submitted.cached_tokens));
+    usage.add_drafts(submitted.drafts);
   }
   const kv::KvPolicy policy = engine::policy_of(request_.engine, model_.engine.limits());
   for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -393,6 +395,8 @@ LogEntry Completion::log_entry(bool with_prompts) const {
                     .prompt_tokens = cost.prompt_tokens(),
                     .cached_tokens = {},
                     .output_tokens = cost.completion_tokens(),
+                    .draft_tokens = {},
+                    .accepted_tokens = {},
                     .first_token_s = {},
                     .total_s = seconds_between(begun_ns_, end_ns),
                     .finish = std::string(choices_.front().finish_reason),
@@ -400,6 +404,10 @@ LogEntry Completion::log_entry(bool with_prompts) const {
                     .error = {},
                     .ignored = request_.ignored,
                     .prompts = {}};
+  if (cost.drafts().drafts > 0) {
+    entry.draft_tokens = cost.drafts().tokens;
+    entry.accepted_tokens = cost.drafts().accepted;
+  }
   if (first_token_ns_ != 0) entry.first_token_s = seconds_between(begun_ns_, first_token_ns_);
   if (error_) {
     entry.status = error_->status;

@@ -94,6 +94,7 @@ class Completion {
     std::optional<kv::Explanation> explanation;
     std::vector<float> embedding;
     std::uint64_t blocks_demoted = 0;
+    engine::DraftCounts drafts = {};    // of all its sequences that ended
     std::uint32_t choices_open = 0;     // choices that no stop string has ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
     std::vector<engine::TokenScore> scores;

@@ -44,6 +44,8 @@ Json members(const LogEntry& entry) {
   add_number("prompt_tokens", entry.prompt_tokens);
   add_number("cached_tokens", entry.cached_tokens);
   add_number("completion_tokens", entry.output_tokens);
+  add_number("draft_tokens", entry.draft_tokens);
+  add_number("accepted_tokens", entry.accepted_tokens);
   add_seconds("ttft_s", entry.first_token_s);
   add_seconds("e2e_s", entry.total_s);
   add_text("error", entry.error);

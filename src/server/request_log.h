@@ -36,6 +36,8 @@ struct LogEntry {
   std::optional<std::uint64_t> prompt_tokens;
   std::optional<std::uint64_t> cached_tokens;
   std::optional<std::uint64_t> output_tokens;
+  std::optional<std::uint64_t> draft_tokens;  // and those of them that were accepted
+  std::optional<std::uint64_t> accepted_tokens;
   std::optional<double> first_token_s;
   std::optional<double> total_s;
   std::string finish;  // the first choice's finish reason ("stop"), or "cancelled", "error"

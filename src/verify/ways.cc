@@ -9,6 +9,7 @@
 
 #include "app/tier_set.h"
 #include "base/random.h"
+#include "speculate/recorded_drafter.h"
 
 namespace pagoda::verify {
 namespace {
@@ -85,6 +86,35 @@ Result<WayResult> go_forked(const VerifyHarness& harness) {
   ASSIGN_OR_RETURN(const auto engine, harness.start("forked", harness.backend_options()));
   ASSIGN_OR_RETURN(Rounds rounds, engine->ask_at_once(questions));
   return WayResult{std::move(rounds), fmt::format("n = {}, prompt tokens shared", kForks), {}};
+}
+
+// Drafts are the outputs themselves, of which every fifth token is wrong.
+Result<WayResult> go_drafted(const VerifyHarness& harness) {
+  const std::vector<engine::Request> questions = harness.questions();
+  engine::BackendOptions options = harness.backend_options();
+  std::vector<VerifiedOutput> known;
+  {
+    ASSIGN_OR_RETURN(const auto engine, harness.start("undrafted", options));
+    ASSIGN_OR_RETURN(known, engine->ask_one_by_one(questions));
+  }
+  speculate::RecordedDrafter drafter({.wrong = 0.2, .vocabulary = 2, .seed = 1});
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    std::vector<TokenId> sequence = questions[i].prompt;
+    for (const engine::TokenScore& score : known[i].scores) sequence.push_back(score.chosen.token);
+    drafter.record(std::move(sequence));
+  }
+  options.drafter = &drafter;
+  ASSIGN_OR_RETURN(const auto engine, harness.start("drafted", options));
+  ASSIGN_OR_RETURN(Rounds rounds, engine->ask_at_once(questions));
+  const auto count = [&](std::uint64_t engine::DraftCounts::*field) {
+    return sum_over(rounds[0], [&](const auto& record) { return record.drafts.*field; });
+  };
+  const std::uint64_t tokens = count(&engine::DraftCounts::tokens);
+  if (tokens == 0) return WayResult{std::move(rounds), {}, "a GPU drafts nothing"};
+  return WayResult{
+      std::move(rounds),
+      fmt::format("{} of {} draft tokens accepted", count(&engine::DraftCounts::accepted), tokens),
+      {}};
 }
 
 // A pool that holds all prompts, but not all sequences: it shrinks until one is preempted.
@@ -258,10 +288,11 @@ Result<WayResult> go_remote(const VerifyHarness& harness) {
 }  // namespace
 
 std::vector<Way> verified_ways(const VerifyHarness& harness) {
-  std::vector<Way> ways = {
-      {"cold", go_cold},       {"warm", go_warm},           {"batched", go_batched},
-      {"chunked", go_chunked}, {"preempted", go_preempted}, {"forked", go_forked},
-      {"host tier", go_host},  {"disk tier", go_disk},      {"remote tier", go_remote}};
+  std::vector<Way> ways = {{"cold", go_cold},           {"warm", go_warm},
+                           {"batched", go_batched},     {"chunked", go_chunked},
+                           {"preempted", go_preempted}, {"forked", go_forked},
+                           {"drafted", go_drafted},     {"host tier", go_host},
+                           {"disk tier", go_disk},      {"remote tier", go_remote}};
   if (harness.options().device.kind == app::DeviceKind::kCuda) {
     ways.push_back({"threads", [](const VerifyHarness&) -> Result<WayResult> {
                       return WayResult{{}, {}, "a GPU computes"};

@@ -28,7 +28,7 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
 
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag :
-       {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-type",
+       {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-draft-n-min",
         "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
         "--tp", "-sm", "-md", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
         "--root-path", "--kv-transfer-config"}) {

@@ -28,12 +28,15 @@ bool same_scores(const std::vector<TokenScore>& a, const std::vector<TokenScore>
 }
 
 EngineFixture::EngineFixture(const model::Config& config, const model::Weights& weights,
-                             const BackendOptions& options, const kernels::KernelSet& kernels) {
+                             const BackendOptions& options, const kernels::KernelSet& kernels,
+                             speculate::Drafter* drafter) {
   auto backend = CpuBackend::create(config, weights, kernels, options);
   ASSERT(backend.ok(), "the backend fits the model");
   backend_ = std::move(backend).value();
-  core_ = std::make_unique<Core>(backend_->core_options(), backend_->cache(), tenants_,
-                                 backend_->runner(), clock_);
+  CoreOptions core_options = backend_->core_options();
+  core_options.drafter = drafter;
+  core_ =
+      std::make_unique<Core>(core_options, backend_->cache(), tenants_, backend_->runner(), clock_);
 }
 
 std::shared_ptr<TestSink> EngineFixture::submit(const Request& request) {

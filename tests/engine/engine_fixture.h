@@ -57,7 +57,8 @@ const model::TestModel& stories();
 class EngineFixture {
  public:
   EngineFixture(const model::Config& config, const model::Weights& weights,
-                const BackendOptions& options, const kernels::KernelSet& kernels);
+                const BackendOptions& options, const kernels::KernelSet& kernels,
+                speculate::Drafter* drafter = nullptr);
   EngineFixture(const model::TestModel& model, const BackendOptions& options,
                 const kernels::KernelSet& kernels)
       : EngineFixture(model.config(), model.weights(), options, kernels) {}

@@ -11,6 +11,7 @@
 #include "engine/list_constraint.h"
 #include "engine/single_sequence.h"
 #include "model/seeded_model.h"
+#include "speculate/recorded_drafter.h"
 
 namespace pagoda::engine {
 namespace {
@@ -32,6 +33,9 @@ std::vector<Request> draw_requests(const model::Config& config, std::size_t coun
     request.sampling.top_p = i % 4 == 1 ? 0.8f : 1.0f;
     request.sampling.top_k = i % 4 == 3 ? 20 : 0;
     request.sampling.repetition_penalty = i % 5 == 2 ? 1.2f : 1.0f;
+    request.sampling.frequency_penalty = i % 5 == 1 ? 0.7f : 0.0f;
+    request.sampling.presence_penalty = i % 5 == 4 ? 0.5f : 0.0f;
+    if (i % 5 == 3) request.sampling.logit_bias = {{TokenId(7), 2.5f}, {TokenId(9), -3.0f}};
     request.sampling.seed = 1000 + i;
     request.sampling.n = i % 6 == 5 ? 3 : 1;
     request.sampling.logprobs = 2;
@@ -111,9 +115,26 @@ std::uint64_t preemptions_of(const std::vector<std::shared_ptr<TestSink>>& answe
 struct Way {
   std::size_t threads;
   std::uint32_t rows;
+  bool drafts = false;  // what each request answers alone is drafted, every fifth token wrong
 };
-constexpr Way kWays[] = {{1, 9}, {2, 64}, {3, 9}, {5, 64}, {8, 9}};
-constexpr Way kFewWays[] = {{3, 64}, {8, 9}};
+constexpr Way kWays[] = {{1, 9}, {2, 64, true}, {3, 9, true}, {5, 64}, {8, 9, true}};
+constexpr Way kFewWays[] = {{3, 64, true}, {8, 9}};
+
+// Drafts what the requests answer alone: right up to the first wrong token.
+speculate::RecordedDrafter drafter_of(const model::ModelParts& model,
+                                      const std::vector<Request>& requests,
+                                      const std::vector<std::shared_ptr<TestSink>>& alone) {
+  speculate::RecordedDrafter drafter(
+      {.wrong = 0.2, .vocabulary = model.config.vocabulary, .seed = 5});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    for (const TestSink::Given& given : alone[i]->answers) {
+      std::vector<TokenId> sequence = requests[i].prompt;
+      sequence.insert(sequence.end(), given.tokens.begin(), given.tokens.end());
+      drafter.record(std::move(sequence));
+    }
+  }
+  return drafter;
+}
 
 // Joins counts blocks of the same tokens that were computed twice.
 struct Joins {
@@ -134,10 +155,14 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
     if (!std::ranges::equal(mine, existing)) ++joins.different;
   };
   std::uint64_t preemptions = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t rejected = 0;
+  speculate::RecordedDrafter drafter = drafter_of(model, requests, alone);
   for (const Way& way : ways) {
     options.threads = way.threads;
     options.scheduler.batched_tokens_max = way.rows;
-    EngineFixture fixture(model.config, model.weights, options, *kernel_config.set);
+    EngineFixture fixture(model.config, model.weights, options, *kernel_config.set,
+                          way.drafts ? &drafter : nullptr);
     for (int round = 0; round < 2; ++round) {
       std::vector<std::shared_ptr<TestSink>> got;
       for (const Request& request : requests) got.push_back(fixture.submit(request));
@@ -151,7 +176,12 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
       expect_same(got, alone);
       preemptions += preemptions_of(got);
     }
+    const DraftCounts& drafts = fixture.core().counters().drafts;
+    accepted += drafts.accepted;
+    rejected += drafts.tokens - drafts.accepted;
   }
+  EXPECT_GT(accepted, 0u);
+  EXPECT_GT(rejected, 0u);
   EXPECT_GT(joins.count, 0u);
   EXPECT_EQ(joins.different, 0u) << "of " << joins.count << " blocks computed twice";
   return preemptions;
@@ -283,7 +313,7 @@ TEST(EngineInvariance, AloneIsSingleSequence) {
   const BackendOptions options = backend_options(400, model, 16);
   auto requests = draw_requests(model.config(), 6, 60, 30);
   std::erase_if(requests, [](const Request& request) {
-    return request.sampling.n > 1 || request.sampling.repetition_penalty != 1.0f;
+    return request.sampling.n > 1 || has_penalties(request.sampling);
   });
   const auto alone = answers_alone(model, options, requests);
   ThreadPool pool(2);

@@ -163,5 +163,26 @@ TEST(TokenConstraint, AWideRowIsMaskedToItsLastToken) {
   for (std::uint32_t i = 0; i < kWide; ++i) EXPECT_EQ(row[i], i == 199 ? 1.0f : -7.0f) << i;
 }
 
+TEST(TokenConstraint, ListsTheTokensThatItLeavesNoChoiceAbout) {
+  struct Case {
+    const char* pattern;
+    std::vector<std::uint32_t> taken;   // before it is asked
+    std::vector<std::uint32_t> forced;  // an end token is the last
+  };
+  for (const Case& one : {Case{"abcd", {}, {1, 2, 3, 4, kEnd}}, Case{"ab[cd]e", {}, {1, 2}},
+                          Case{"ab[cd]e", {1, 2}, {}}, Case{"ab[cd]e", {1, 2, 3}, {5, kEnd}},
+                          Case{"a*b", {}, {}}, Case{"a|ab", {1}, {}}}) {
+    SamplingState state = state_of({}, one.pattern);
+    for (const std::uint32_t token : one.taken) state.accept(TokenId(token));
+    std::vector<TokenId> room(8);
+    for (const std::size_t most : {std::size_t{8}, std::size_t{1}, std::size_t{0}}) {
+      const std::size_t count = state.forced_tokens()->list_forced(std::span(room).first(most));
+      ASSERT_EQ(count, std::min(most, one.forced.size())) << one.pattern;
+      for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(room[i], TokenId(one.forced[i]));
+    }
+    EXPECT_TRUE(next_token(state, kSixLogits).ok()) << "asking changed nothing";
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::engine

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/loaded_model.h"
+#include "app/speculation.h"
 #include "app/mask_tokens.h"
 #include "base/clock.h"
 #include "engine/backends/cpu_backend.h"
@@ -56,6 +57,7 @@ class StoryFixture {
     sizes.retain_share = 0.25;
     sizes.sessions = true;
     sizes.live_curve = live_curve;
+    sizes.speculation = app::default_speculation();  // drafts change no reply
     sizes.scheduler.sequences_max = 8;
     sizes.scheduler.batched_tokens_max = 64;
     const auto ends = model_->tokenizer().end_tokens();

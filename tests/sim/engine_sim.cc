@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/page_oracle.h"
+#include "sim/sim_drafter.h"
 #include "sim/sim_setup.h"
 
 namespace pagoda::sim {
@@ -88,6 +89,20 @@ class Witness final : public engine::ReplySink {
     }
   }
 
+  // Gives what the sequences will be to the drafter, and what of it may be in the cache to `known`:
+  // the last token of a sequence is never computed.
+  void announce(SimDrafter& drafter, PrefixSet& known) const {
+    for (const std::vector<TokenId>& truth : truth_) {
+      std::vector<TokenId> all = request_.prompt;
+      all.insert(all.end(), truth.begin(), truth.end());
+      Digest row = ToyModel::start(request_.kv_policy.value_or(kv::KvPolicy{}).attention());
+      for (std::size_t i = 0; i + (truth.empty() ? 0 : 1) < all.size(); ++i) {
+        known.insert(row = ToyModel::row(row, all[i]));
+      }
+      drafter.expect(std::move(all));
+    }
+  }
+
   bool ended() const {
     return std::all_of(answers_.begin(), answers_.end(),
                        [](const Given& given) { return given.reason.has_value(); });
@@ -149,7 +164,8 @@ class Simulation {
         dice_(options.seed + 0x5117u),
         cache_(setup_.cache),
         runner_(setup_.model, setup_.cache.blocks, setup_.cache.block_tokens,
-                setup_.launches_ahead) {
+                setup_.launches_ahead),
+        drafter_(options.seed + 0xD4AFu, setup_.model.vocabulary) {
     clock_.advance_ns(1);  // 0 stands for never
     runner_.sabotage(options.sabotage);
     for (std::size_t i = 0; i < setup_.tenants.size(); ++i) {
@@ -164,6 +180,8 @@ class Simulation {
     setup_.core.tiers.owner_tag = [](kv::OwnerId owner) {
       return kv::OwnerTag{{static_cast<std::byte>(owner.value() + 1)}};
     };
+    if (setup_.drafts) setup_.core.drafter = &drafter_;
+    runner_.set_drafts_max(speculate::kDraftTokensMax);
     core_.emplace(setup_.core, cache_, tenants_, runner_, clock_);
   }
 
@@ -226,6 +244,7 @@ class Simulation {
     const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
     auto witness = std::make_shared<Witness>(request, index, context, setup_.model);
     witnesses_.emplace(index, witness);
+    witness->announce(drafter_, known_);
     core_->submit(engine::RequestId(index), request, witness);
   }
 
@@ -320,7 +339,9 @@ class Simulation {
     // A broken page is to be seen in a sequence: under sabotage the sequences alone must tell.
     const bool sabotaged =
         options_.sabotage != Sabotage::kNone || options_.store_sabotage != StoreSabotage::kNone;
-    return sabotaged ? std::string() : wrong_page(cache_, runner_);
+    if (sabotaged) return {};
+    const std::string wrong = wrong_page(cache_, runner_);
+    return wrong.empty() ? unasked_node(cache_, known_) : wrong;
   }
 
   // The check comes long after the last request: every grant has ended.
@@ -363,6 +384,10 @@ class Simulation {
         outcome.failure = fmt::format("request {} never ended", index);
       }
     }
+    const engine::DraftCounts& drafts = core_->counters().drafts;
+    outcome.drafts = drafts.drafts;
+    outcome.draft_tokens = drafts.tokens;
+    outcome.drafts_accepted = drafts.accepted;
     outcome.sabotaged = runner_.sabotaged();
     for (const auto& store : stores_) {
       outcome.pages_read += store->pages_read();
@@ -407,6 +432,8 @@ class Simulation {
   kv::Cache cache_;
   sched::TenantTable tenants_;
   ToyRunner runner_;
+  SimDrafter drafter_;
+  PrefixSet known_;  // prefixes of all sequences
   std::vector<std::unique_ptr<SimStore>> stores_;
   bool space_known_ = false;
   Removal removal_ = Removal::kNone;

@@ -45,6 +45,9 @@ struct SimOutcome {
   std::uint64_t removals = 0;       // removals of a tenant
   std::uint64_t pages_removed = 0;  // removed from tiers
   std::uint64_t removals_late = 0;  // removals that waited for a page to be written
+  std::uint64_t drafts = 0;
+  std::uint64_t draft_tokens = 0;
+  std::uint64_t drafts_accepted = 0;  // tokens
   bool sabotaged = false;
 };
 

@@ -48,4 +48,16 @@ std::string wrong_page(const kv::Cache& cache, ToyRunner& runner) {
   return {};
 }
 
+std::string unasked_node(const kv::Cache& cache, const PrefixSet& known) {
+  const kv::PrefixTree& tree = cache.tree();
+  for (std::uint32_t i = 0; i < tree.node_numbers(); ++i) {
+    const kv::NodeId node(i);
+    if (!tree.is_live(node) || tree.is_root(node)) continue;
+    if (!known.contains(rows_of(cache, node).back())) {
+      return fmt::format("node {} (depth {}) has tokens of no sequence", i, tree.depth(node));
+    }
+  }
+  return {};
+}
+
 }  // namespace pagoda::sim

@@ -194,6 +194,27 @@ void draw_policies(std::uint64_t seed, SimSetup& setup) {
   }
 }
 
+// Half of the seeds have drafts: of every kind by the simulation, or by the methods there are.
+void draw_speculation(std::uint64_t seed, SimSetup& setup) {
+  using speculate::DraftMethod;
+  Dice dice(seed + 3'000'073);
+  if (dice.one_in(2)) return;
+  setup.drafts = !dice.one_in(3);
+  speculate::SpeculationOptions& options = setup.core.speculation;
+  options.tokens_max = static_cast<std::uint32_t>(dice.between(1, speculate::kDraftTokensMax));
+  options.lookup_min = static_cast<std::uint32_t>(dice.between(1, 3));
+  options.lookup_max = options.lookup_min + 2;
+  options.methods =
+      speculate::MethodSet(DraftMethod::kTree, DraftMethod::kSuffix, DraftMethod::kPrediction);
+  if (dice.one_in(2)) options.methods.insert(DraftMethod::kNgram);
+  for (PlannedRequest& drawn : setup.requests) {
+    if (dice.one_in(8)) {
+      drawn.request.draft_tokens_max = static_cast<std::uint32_t>(dice.between(0, 3));
+    }
+    if (dice.one_in(3)) drawn.request.prediction = dice.pick(setup.requests).request.prompt;
+  }
+}
+
 }  // namespace
 
 SimSetup draw_setup(std::uint64_t seed) {
@@ -230,6 +251,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   }
   draw_sessions(seed, setup);
   draw_policies(seed, setup);
+  draw_speculation(seed, setup);
   return setup;
 }
 

@@ -62,6 +62,7 @@ struct SimSetup {
   std::int64_t space_known_ns = 0;      // pages have no address outside before this time
   bool crossed = false;                 // requests ask for the same tokens in several regions
   std::int64_t removal_ns = 0;          // when tenant 1 is removed everywhere; 0: never
+  bool drafts = false;                  // drafts of every kind, right and wrong (sim_drafter.h)
   std::int64_t step_ns_max = 1000;
   std::int64_t retain_ns_max = 100'000;
   std::vector<PlannedRequest> requests;  // ordered by arrival

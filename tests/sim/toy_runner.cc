@@ -22,6 +22,9 @@ void ToyRunner::launch(const engine::Launch& launch) {
   pending.copies.assign(launch.copies.begin(), launch.copies.end());
   pending.samples.assign(launch.samples.begin(), launch.samples.end());
   pending.scores.assign(launch.scores.begin(), launch.scores.end());
+  for (const engine::LaunchSample& job : launch.samples) {
+    pending.drafts.emplace_back(job.drafts.begin(), job.drafts.end());
+  }
   for (const engine::LaunchRows& rows : launch.rows) {
     Rows taken = {.handle = rows.handle,
                   .rows = rows.rows,
@@ -29,6 +32,7 @@ void ToyRunner::launch(const engine::Launch& launch) {
                   .tokens = {rows.tokens.begin(), rows.tokens.end()},
                   .tables = {},
                   .policy = rows.policy};
+    taken.tokens.insert(taken.tokens.end(), rows.drafts.begin(), rows.drafts.end());
     const std::uint64_t blocks =
         (rows.first_position + rows.rows + block_tokens_ - 1) / block_tokens_;
     for (const kv::memory::BlockTable table : rows.tables) {
@@ -48,16 +52,30 @@ engine::Collected ToyRunner::collect() {
   std::vector<Digest> seen;  // [row]
   for (Rows& rows : pending.rows) compute(rows, seen);
   samples_.clear();
-  for (const engine::LaunchSample& job : pending.samples) {
-    const auto* const answer = static_cast<const engine::OpenSequence*>(job.handle);
-    const TokenId token = model_.choose(seen[job.row], answer->index);
-    last_chosen_[job.handle] = token;
-    samples_.emplace_back(engine::SampledToken{.token = token, .score = {}});
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    sample(pending.samples[i], pending.drafts[i], seen);
   }
   scores_.assign(pending.scores.size(), {});
   for (std::size_t i = 0; i < scores_.size(); ++i)
     scores_[i].chosen.token = pending.scores[i].token;
   return {samples_, scores_};
+}
+
+// Behind the first token that is not its draft token there are errors, which nobody may see.
+void ToyRunner::sample(const engine::LaunchSample& job, std::span<const TokenId> drafts,
+                       std::span<const Digest> seen) {
+  const auto* const answer = static_cast<const engine::OpenSequence*>(job.handle);
+  bool goes_on = true;
+  for (std::size_t i = 0; i <= drafts.size(); ++i) {
+    if (!goes_on) {
+      samples_.emplace_back(Error{ErrorCode::kCorrupt, "a row behind the first other token"});
+      continue;
+    }
+    const TokenId token = model_.choose(seen[job.row + i], answer->index);
+    last_chosen_[job.handle] = token;
+    samples_.emplace_back(engine::SampledToken{.token = token, .score = {}});
+    goes_on = i < drafts.size() && token == drafts[i];
+  }
 }
 
 void ToyRunner::copy(const kv::Copy& copy) {

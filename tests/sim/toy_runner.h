@@ -28,6 +28,8 @@ class ToyRunner final : public engine::Runner {
             std::uint32_t launches_ahead);
 
   std::uint32_t launches_ahead() const override { return launches_ahead_; }
+  std::uint32_t drafts_max() const override { return drafts_max_; }
+  void set_drafts_max(std::uint32_t drafts) { drafts_max_ = drafts; }
   void launch(const engine::Launch& launch) override;
   engine::Collected collect() override;
 
@@ -57,6 +59,7 @@ class ToyRunner final : public engine::Runner {
     std::vector<kv::Copy> copies;
     std::vector<Rows> rows;
     std::vector<engine::LaunchSample> samples;
+    std::vector<std::vector<TokenId>> drafts;  // [sample]
     std::vector<engine::LaunchScore> scores;
   };
 
@@ -65,6 +68,8 @@ class ToyRunner final : public engine::Runner {
   }
   void copy(const kv::Copy& copy);
   void compute(Rows& rows, std::vector<Digest>& seen);
+  void sample(const engine::LaunchSample& job, std::span<const TokenId> drafts,
+              std::span<const Digest> seen);
   void break_something(Pending& pending);
 
   ToyModel model_;
@@ -78,6 +83,7 @@ class ToyRunner final : public engine::Runner {
   Sabotage sabotage_ = Sabotage::kNone;
   bool sabotaged_ = false;
   std::uint64_t rows_computed_ = 0;
+  std::uint32_t drafts_max_ = 0;
 };
 
 }  // namespace pagoda::sim

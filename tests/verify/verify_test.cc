@@ -42,10 +42,12 @@ class WrongRunner final : public engine::Runner {
       : runner_(runner), wrong_token_(wrong_token) {}
 
   std::uint32_t launches_ahead() const override { return runner_.launches_ahead(); }
+  std::uint32_t drafts_max() const override { return runner_.drafts_max(); }
   void launch(const engine::Launch& launch) override { runner_.launch(launch); }
   engine::Collected collect() override {
     const engine::Collected collected = runner_.collect();
     for (Result<engine::SampledToken>& sample : collected.samples) {
+      if (!sample.ok() || !sample.value().score) continue;  // behind a wrong draft token
       if (++samples_ != kWrongSample) continue;
       engine::SampledToken& choice = sample.value();
       if (wrong_token_) choice.token = TokenId(choice.token.value() ^ 1U);
@@ -91,8 +93,8 @@ class WrongBackend final : public engine::Backend {
 };
 
 const std::vector<std::string> kWays = {
-    "cold",      "warm",     "batched",   "chunked",   "preempted", "forked",   "host tier",
-    "disk tier", "1 thread", "2 threads", "3 threads", "5 threads", "8 threads"};
+    "cold",      "warm",      "batched",  "chunked",   "preempted", "forked",    "drafted",
+    "host tier", "disk tier", "1 thread", "2 threads", "3 threads", "5 threads", "8 threads"};
 
 TEST(Verify, AllWaysGiveOneDigestUnderAPolicyToo) {
   VerifyOptions options = story_options();
@@ -175,9 +177,9 @@ struct Sabotage {
 };
 
 TEST(Verify, AWayThatDiffersInTheLastBitIsNamedAndFails) {
-  const Sabotage table[] = {{"warm", false},      {"batched", true},   {"chunked", false},
-                            {"preempted", true},  {"forked", false},   {"host tier", true},
-                            {"disk tier", false}, {"8 threads", false}};
+  const Sabotage table[] = {{"warm", false},     {"batched", true},    {"chunked", false},
+                            {"preempted", true}, {"forked", false},    {"drafted", false},
+                            {"host tier", true}, {"disk tier", false}, {"8 threads", false}};
   for (const Sabotage& row : table) {
     VerifyOptions options = story_options();
     options.json = true;

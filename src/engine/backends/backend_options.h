@@ -16,6 +16,8 @@
 #include "model/kv_cache_dtype.h"
 #include "model/packed_weights.h"
 #include "sched/options.h"
+#include "speculate/drafter.h"
+#include "speculate/options.h"
 
 namespace pagoda::engine {
 
@@ -38,8 +40,10 @@ struct BackendOptions {
   kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: no events are recorded
   bool hash_blocks = false;            // blocks get hashes, for tiers outside the pool
   sched::SchedulerOptions scheduler;
-  std::string model_name;           // part of the namespace
-  std::vector<TokenId> end_tokens;  // end tokens of the model
+  speculate::SpeculationOptions speculation = {};
+  speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator
+  std::string model_name;                 // part of the namespace
+  std::vector<TokenId> end_tokens;        // end tokens of the model
   model::PackProgress on_pack = {};
   // For tests: receives two pages that hold the same tokens, both computed, of which the cache
   // keeps one.

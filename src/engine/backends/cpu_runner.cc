@@ -51,7 +51,7 @@ void CpuRunner::launch(const Launch& launch) {
 #endif
   masks_.begin(launch.samples);
   forward(launch);
-  samples_.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
+  place_samples(launch);
   scores_.assign(launch.scores.size(), TokenScore{});
   hidden_.resize(launch.hidden_rows.size() * decoder_.config().width);
   if (!hidden_.empty()) decoder_.hidden(launch.hidden_rows, hidden_.data());
@@ -66,21 +66,54 @@ void CpuRunner::launch(const Launch& launch) {
   }
 }
 
+// Every row that may be sampled has a result.
+void CpuRunner::place_samples(const Launch& launch) {
+  progress_.clear();
+  std::uint32_t results = 0;
+  for (const LaunchSample& sample : launch.samples) {
+    progress_.push_back({.first = results});
+    results += 1 + static_cast<std::uint32_t>(sample.drafts.size());
+  }
+  samples_.assign(results, Result<SampledToken>(SampledToken{}));
+}
+
 void CpuRunner::forward(const Launch& launch) {
   tokens_.clear();
   sequences_.clear();
   for (const LaunchRows& rows : launch.rows) {
-    ASSERT(rows.tokens.size() == rows.rows, "nothing is launched ahead here: all tokens are known");
+    ASSERT(rows.tokens.size() + rows.drafts.size() == rows.rows,
+           "nothing is launched ahead here: all tokens are known");
     tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
+    tokens_.insert(tokens_.end(), rows.drafts.begin(), rows.drafts.end());
     sequences_.push_back({rows.rows, rows.first_position, rows.tables, rows.policy});
   }
   decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
   nonfinite_.clear();
   std::size_t first = 0;
   for (const LaunchRows& rows : launch.rows) {
-    nonfinite_.push_back(any_nonfinite(decoder_.nonfinite_rows().subspan(first, rows.rows)) ? 1
-                                                                                            : 0);
+    nonfinite_.push_back(first_nonfinite(decoder_.nonfinite_rows().subspan(first, rows.rows)));
     first += rows.rows;
+  }
+}
+
+// Samples the rows of one sample in order, as far as their logits are there. Each token changes
+// what the next is sampled by; the first that is not the next row's draft token is the last.
+template <class LogitsOf>
+void CpuRunner::sample_rows(const LaunchSample& sample, SampleProgress& progress,
+                            const LogitsOf& logits_of, SamplerScratch& scratch) {
+  const auto drafts = static_cast<std::uint32_t>(sample.drafts.size());
+  while (progress.next <= drafts) {
+    const std::uint32_t i = progress.next;
+    const std::span<const float> logits = logits_of(sample.row + i);
+    if (logits.empty()) return;
+    LaunchSample row = sample;
+    row.row += i;
+    row.position += i;
+    Result<SampledToken>& result = samples_[progress.first + i];
+    result = sample_row(logits, row, scratch);
+    const bool goes_on = i < drafts && result.ok() && !result.value().ends_grammar &&
+                         result.value().token == sample.drafts[i];
+    progress.next = goes_on ? i + 1 : drafts + 1;
   }
 }
 
@@ -96,15 +129,13 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
   pool_.run(launch.samples.size() + launch.scores.size(), [&](WorkRange range) {
     SamplerScratch& scratch = scratch_[range.thread];
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      const bool samples = i < launch.samples.size();
-      const std::size_t score = i - launch.samples.size();
-      const auto logits = logits_of(samples ? launch.samples[i].row : launch.scores[score].row);
-      if (logits.empty()) continue;
-      if (samples) {
-        samples_[i] = sample_row(logits, launch.samples[i], scratch);
-      } else {
-        scores_[score] = score_row(logits, launch.scores[score], scratch);
+      if (i < launch.samples.size()) {
+        sample_rows(launch.samples[i], progress_[i], logits_of, scratch);
+        continue;
       }
+      const std::size_t score = i - launch.samples.size();
+      const auto logits = logits_of(launch.scores[score].row);
+      if (!logits.empty()) scores_[score] = score_row(logits, launch.scores[score], scratch);
     }
   });
 }

@@ -19,6 +19,7 @@ class CpuRunner final : public Runner {
   CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool);
 
   std::uint32_t hidden_width() const override { return decoder_.config().width; }
+  std::uint32_t drafts_max() const override { return kLogitRowsMax - 1; }
   void launch(const Launch& launch) override;
   Collected collect() override;
 
@@ -27,7 +28,17 @@ class CpuRunner final : public Runner {
   // vocabulary].
   static constexpr std::size_t kLogitRowsMax = 64;
 
+  // The results of a sample begin at `first`; its row `next` is sampled next.
+  struct SampleProgress {
+    std::uint32_t first = 0;
+    std::uint32_t next = 0;
+  };
+
+  void place_samples(const Launch& launch);
   void forward(const Launch& launch);
+  template <class LogitsOf>  // logits_of(row): empty where they are not computed yet
+  void sample_rows(const LaunchSample& sample, SampleProgress& progress, const LogitsOf& logits_of,
+                   SamplerScratch& scratch);
   void use_logits(const Launch& launch, std::span<const std::uint32_t> rows);
 
   model::Decoder& decoder_;
@@ -39,6 +50,7 @@ class CpuRunner final : public Runner {
   std::vector<float> logits_;
   std::vector<SamplerScratch> scratch_;  // [thread]
   MaskThread masks_;
+  std::vector<SampleProgress> progress_;  // [sample]
   std::vector<Result<SampledToken>> samples_;
   std::vector<TokenScore> scores_;
   std::vector<std::uint8_t> nonfinite_;

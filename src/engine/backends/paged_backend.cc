@@ -121,7 +121,9 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
                                   groups_, fitting, cache_->pool().blocks())},
                    .space = fmt::format("{} {}", options.model_name, rows_id_),
                    .end_tokens = options.end_tokens,
-                   .tiers = {}};
+                   .tiers = {},
+                   .speculation = options.speculation,
+                   .drafter = options.drafter};
   if (bounds_nothing) {
     core_options_.limits.policies_refused =
         "every layer of the model has a sliding window of its own";

@@ -17,7 +17,9 @@ TokenScore copy_score(const Logprobs& logprobs) {
 
 void list_logit_rows(const Launch& launch, std::vector<std::uint32_t>& rows) {
   rows.clear();
-  for (const LaunchSample& sample : launch.samples) rows.push_back(sample.row);
+  for (const LaunchSample& sample : launch.samples) {
+    for (std::uint32_t i = 0; i <= sample.drafts.size(); ++i) rows.push_back(sample.row + i);
+  }
   for (const LaunchScore& score : launch.scores) rows.push_back(score.row);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());

@@ -2,9 +2,6 @@
 // in blocks of dimensions, a power of two, which spreads large values over their block.
 #pragma once
 
-#include <algorithm>
-#include <numeric>
-
 #include "kv/memory/page_layout.h"
 
 namespace pagoda::kv::memory {
@@ -24,15 +21,18 @@ constexpr std::uint32_t rotation_block(Element element, std::uint32_t dimensions
   return is_integer(element) && block > 1 ? block : 0;
 }
 
-// A latent is rotated once, so that its key and the value at its beginning have the same blocks.
+// A latent is rotated once, so that its key and the value at its beginning have the same blocks:
+// the largest power of two that divides both is that of all their bits. Device code calls this: it
+// takes the address of no constant, as std::min would.
 constexpr RotationBlocks rotation_blocks(const PageLayout& layout) {
   if (layout.values_in_keys) {
     const std::uint32_t block =
-        rotation_block(layout.elements.keys, std::gcd(layout.key_dim, layout.value_dim));
+        rotation_block(layout.elements.keys, layout.key_dim | layout.value_dim);
     return {block, block};
   }
+  const std::uint32_t values = rotation_block(layout.elements.values, layout.value_dim);
   return {rotation_block(layout.elements.keys, layout.key_dim),
-          std::min(rotation_block(layout.elements.values, layout.value_dim), kValueRotationMax)};
+          values < kValueRotationMax ? values : kValueRotationMax};
 }
 
 }  // namespace pagoda::kv::memory

@@ -104,6 +104,49 @@ Match PrefixLookup::match(const LookupScope& scope, std::span<const TokenId> pro
   return match;
 }
 
+// The child that begins with `begun` and has more tokens, or is whole: of the class that the block
+// belongs to, else of the other class that the scope may see.
+std::optional<NodeId> PrefixLookup::child_behind(const LookupScope& scope, NodeId parent,
+                                                 std::span<const TokenId> begun,
+                                                 bool block_is_public, SearchWork& work) const {
+  const auto child_of = [&](SaltId region) -> std::optional<NodeId> {
+    const auto found = tree_.closest_child(parent, region, begun, work);
+    if (!found || found->tokens_shared < begun.size()) return std::nullopt;
+    const bool goes_on =
+        tree_.tokens(found->node).size() > begun.size() || tree_.is_whole(found->node);
+    return goes_on ? std::optional(found->node) : std::nullopt;
+  };
+  if (tree_.region(parent) != kPublic || scope.salt == kPublic) {
+    return child_of(tree_.region(parent));
+  }
+  const auto found = child_of(block_is_public ? kPublic : scope.salt);
+  return found ? found : child_of(block_is_public ? scope.salt : kPublic);
+}
+
+std::size_t PrefixLookup::continuation(const LookupScope& scope, NodeId node,
+                                       std::span<const TokenId> tokens, std::span<TokenId> room,
+                                       SearchWork& work) const {
+  std::uint64_t tokens_before = std::uint64_t{tree_.depth(node)} * tree_.block_tokens();
+  if (tokens_before > tokens.size()) return 0;
+  std::span<const TokenId> begun = tokens.subspan(tokens_before);
+  if (begun.size() > tree_.block_tokens()) return 0;  // without sharing no node is stood on
+  std::size_t written = 0;
+  for (bool goes_on = true; goes_on && written < room.size();) {
+    const std::uint64_t end = tokens_before + tree_.block_tokens();
+    const auto child = child_behind(scope, node, begun, scope.is_public(end), work);
+    if (!child) break;
+    const auto behind = tree_.tokens(*child).subspan(begun.size());
+    const auto taken = behind.first(std::min(behind.size(), room.size() - written));
+    std::copy(taken.begin(), taken.end(), room.begin() + static_cast<std::ptrdiff_t>(written));
+    written += taken.size();
+    goes_on = tree_.is_whole(*child);
+    node = *child;
+    tokens_before = end;
+    begun = {};
+  }
+  return written;
+}
+
 PrefixPath PrefixLookup::path(const LookupScope& scope, std::span<const TokenId> prompt) const {
   const std::uint64_t block_tokens = tree_.block_tokens();
   PrefixPath path = {.end = scope.root, .nodes = {}};

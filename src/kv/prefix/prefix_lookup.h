@@ -32,12 +32,21 @@ class PrefixLookup {
   // The longest match at which every group finds what the next query reads (README: P4, P5).
   Match match(const LookupScope& scope, std::span<const TokenId> prompt,
               MatchEnd end = MatchEnd::kAnywhere) const;
+  // Writes the tokens that the tree holds behind `tokens`, of which those before the last are a
+  // sequence that stands on `node`, the end of its last whole block or the root; returns how many.
+  // Where several are known, one that the history of its class alone decides.
+  std::size_t continuation(const LookupScope& scope, NodeId node, std::span<const TokenId> tokens,
+                           std::span<TokenId> room, SearchWork& work) const;
   PrefixPath path(const LookupScope& scope, std::span<const TokenId> prompt) const;
 
  private:
   std::optional<PrefixTree::Found> child_to_follow(const LookupScope& scope, NodeId parent,
                                                    std::span<const TokenId> tokens,
                                                    bool block_is_public, SearchWork& work) const;
+
+  std::optional<NodeId> child_behind(const LookupScope& scope, NodeId parent,
+                                     std::span<const TokenId> begun, bool block_is_public,
+                                     SearchWork& work) const;
 
   const PrefixTree& tree_;
 };

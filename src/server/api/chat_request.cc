@@ -7,6 +7,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
+#include "server/api/speculation_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -128,6 +129,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_speculation(fields, model, request);
   AnswerGrammar grammar(fields, model, terms);
   grammar.read_tools(fields);
   if (fields.boolean("echo").value_or(false)) {

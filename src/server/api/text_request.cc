@@ -6,6 +6,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/request_memory.h"
+#include "server/api/speculation_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -176,6 +177,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_speculation(fields, model, request);
   refuse_tool_choice(fields);
   AnswerGrammar(fields, model, terms).finish(nullptr, request);
   request.output.echo = fields.boolean("echo").value_or(false);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/api/kv_policy_fields.h"
+#include "server/api/speculation_fields.h"
 
 namespace pagoda::server {
 
@@ -38,6 +39,8 @@ void Usage::add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens) {
   policy_kept_tokens_ += tokens - dropped;
 }
 
+void Usage::add_drafts(const engine::DraftCounts& drafts) { drafts_.add(drafts); }
+
 std::uint64_t Usage::kept_tokens(double above, double upto) const {
   std::uint64_t tokens = 0;
   for (const WrittenShare& share : kept_) {
@@ -68,6 +71,10 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
                 {"completion_tokens", completion_tokens_},
                 {"total_tokens", prompt_tokens_ + completion_tokens_},
                 {"prompt_tokens_details", std::move(details)}};
+  usage["completion_tokens_details"] = {
+      {"accepted_prediction_tokens", drafts_.prediction_accepted},
+      {"rejected_prediction_tokens", drafts_.prediction_rejected}};
+  if (drafts_.drafts > 0) usage["speculation"] = speculation_json(drafts_);
   if (!policy_.is_full()) {
     usage["kv_policy"] = kv_policy_json(policy_, policy_kept_tokens_, policy_dropped_tokens_);
   }

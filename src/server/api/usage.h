@@ -34,6 +34,8 @@ class Usage {
   // Adds a sequence of so many tokens, prompt and output, that ran under a KV policy.
   void add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens);
   void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
+  // Adds the draft tokens of a sequence.
+  void add_drafts(const engine::DraftCounts& drafts);
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }
@@ -41,6 +43,7 @@ class Usage {
   std::uint64_t written_tokens() const { return written_tokens_; }
   // Tokens that were left out of prompts, as far as they were counted.
   std::uint64_t dropped_tokens() const { return dropped_tokens_; }
+  const engine::DraftCounts& drafts() const { return drafts_; }
   // Cached tokens behind text that was normalised: without that they would not have been found.
   std::uint64_t normalised_tokens() const { return normalised_tokens_; }
   // Written tokens that stay for more than `above` seconds and at most `upto`.
@@ -63,6 +66,7 @@ class Usage {
   std::uint64_t policy_kept_tokens_ = 0;
   std::uint64_t policy_dropped_tokens_ = 0;
   std::vector<WrittenShare> kept_;
+  engine::DraftCounts drafts_ = {};
 };
 
 }  // namespace pagoda::server

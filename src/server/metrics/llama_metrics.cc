@@ -34,6 +34,14 @@ void write_llama_metrics(Exposition& page, const Readings& readings) {
   page.gauge("llamacpp:requests_deferred", "Requests that wait.", now.requests_waiting);
   page.gauge("llamacpp:n_busy_slots_per_decode", "Sequences in a step, on average.",
              rate(now.sequences_stepped, static_cast<double>(now.steps)));
+  page.counter("llamacpp:spec_decode_num_drafts", "Drafts that were verified.", now.drafts.drafts);
+  page.counter("llamacpp:spec_decode_num_draft_tokens", "Draft tokens that were verified.",
+               now.drafts.tokens);
+  page.counter("llamacpp:spec_decode_num_accepted_tokens", "Draft tokens that were accepted.",
+               now.drafts.accepted);
+  page.begin(Exposition::Kind::kCounter, "llamacpp:spec_decode_num_accepted_tokens_per_pos",
+             "Drafts whose token at this position was accepted.");
+  write_accepted_positions(page, now);
 }
 
 }  // namespace pagoda::server

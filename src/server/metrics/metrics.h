@@ -32,6 +32,9 @@ void write_llama_metrics(Exposition& page, const Readings& readings);
 void write_pagoda_metrics(Exposition& page, const Readings& readings);
 void write_process_metrics(Exposition& page);
 
+// Writes samples with the label `position`, up to the last one at which a draft token was accepted.
+void write_accepted_positions(Exposition& page, const engine::Snapshot& now);
+
 void write_tier_metrics(Exposition& page, const Readings& readings);
 
 // Returns a fact of the server as a label, such as "lru"; empty when it is not known.

@@ -74,6 +74,17 @@ void write_counts(Exposition& page, const engine::Snapshot& now) {
               {{"finished_reason", "error"}});
 }
 
+void write_drafts(Exposition& page, const engine::Snapshot& now) {
+  page.counter("vllm:spec_decode_num_drafts", "Drafts that were verified.", now.drafts.drafts);
+  page.counter("vllm:spec_decode_num_draft_tokens", "Draft tokens that were verified.",
+               now.drafts.tokens);
+  page.counter("vllm:spec_decode_num_accepted_tokens", "Draft tokens that were accepted.",
+               now.drafts.accepted);
+  page.begin(Kind::kCounter, "vllm:spec_decode_num_accepted_tokens_per_pos",
+             "Drafts whose token at this position was accepted.");
+  write_accepted_positions(page, now);
+}
+
 void write_times(Exposition& page, const engine::Distributions& d) {
   page.histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.",
                  d.first_token_s);
@@ -110,10 +121,19 @@ void write_sizes(Exposition& page, const engine::Distributions& d, std::uint64_t
 
 }  // namespace
 
+void write_accepted_positions(Exposition& page, const engine::Snapshot& now) {
+  const engine::AcceptedByPosition& accepted = now.drafts_accepted_at;
+  for (std::size_t i = 0; i < accepted.size() && (i == 0 || accepted[i] > 0); ++i) {
+    const std::string position = std::to_string(i);
+    page.sample(accepted[i], {{"position", position}});
+  }
+}
+
 void write_vllm_metrics(Exposition& page, const Readings& readings) {
   write_load(page, readings.now);
   write_information(page, readings);
   write_counts(page, readings.now);
+  write_drafts(page, readings.now);
   write_times(page, readings.distributions);
   write_sizes(page, readings.distributions, readings.model.context_tokens());
 }

@@ -46,11 +46,9 @@ struct CacheRows {
     if constexpr (kScaled) {
       const int lane = threadIdx.x % 32;
       if (lane >= 2 * kGroups) return;
-      // Scales of such rows become 0 too: one that nobody wrote may be NaN, and 0 * NaN is NaN.
       const int half = lane % 2;
-      const int there = first > 8 * half + 7 ? 0 : min(max(last + 1 - 8 * half, 0), 8);
-      cp_async_16(stage + kKeys * kRowBytes + (lane / 2 * kKeys + row) * kScaleBytes + half * 16,
-                  scales + lane / 2 * scale_step + half * 16, there * kScaleBytes);
+      copy_scales(stage + kKeys * kRowBytes + (lane / 2 * kKeys + row) * kScaleBytes + half * 16,
+                  scales + lane / 2 * scale_step + half * 16, first - 8 * half, last - 8 * half);
     }
   }
 
@@ -73,7 +71,7 @@ struct CacheRows {
     for (int j = 0; j < kKeys / 8; ++j) {
       for (float& score : scores[j]) score = 0;
     }
-    __half2 scale[kKeys / 8];  // of int8: of the lane's key among eight
+    __half2 scale[kKeys / 8] = {};  // of int8: of the lane's key among eight
     if constexpr (kElement == Element::kInt8) {
 #pragma unroll
       for (int j = 0; j < kKeys / 8; ++j) scale[j] = key_scale(stage, 8 * j, 0);
@@ -120,7 +118,7 @@ struct CacheRows {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int p = 0; p < kKeys / 16; ++p) {
-      __half2 scale[2];
+      __half2 scale[2] = {};
       if constexpr (kScaled && kGroups == 1) {
         scale[0] = scales_at(stage, 16 * p, 0);
         scale[1] = scales_at(stage, 16 * p + 8, 0);
@@ -168,6 +166,22 @@ struct CacheRows {
       cp_async_16(stage + place(row + own, chunk), from + at + lane * 16,
                   kAll || (own >= first && own <= last) ? 16 : 0);
     }
+  }
+  // Copies eight scales. Those outside of [first, last] become 0: one that nobody wrote may be NaN,
+  // and 0 * NaN is NaN. An asynchronous copy writes zeros behind what is there, but not before it.
+  __device__ __forceinline__ static void copy_scales(std::uint32_t to, const std::byte* from,
+                                                     int first, int last) {
+    static_assert(!kScaled || kScaleBytes == 2);
+    const int there = first > 7 ? 0 : min(max(last + 1, 0), 8);
+    if (first <= 0 || there == 0) return cp_async_16(to, from, there * kScaleBytes);
+    const uint4 all = *reinterpret_cast<const uint4*>(from);
+    std::uint32_t words[4] = {all.x, all.y, all.z, all.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (2 * i < first || 2 * i >= there) words[i] &= 0xFFFF0000u;
+      if (2 * i + 1 < first || 2 * i + 1 >= there) words[i] &= 0x0000FFFFu;
+    }
+    st_shared_v4(to, make_uint4(words[0], words[1], words[2], words[3]));
   }
   // Adds the products of four bytes of a key, of chunk `chunk` of its row, to its scores.
   __device__ __forceinline__ static void score_chunk(std::uint32_t codes, __half2 scale,
@@ -219,18 +233,22 @@ struct CacheRows {
   }
 };
 
-// The rows of a cache's keys and values, in stages of as many keys: some 8 KB of the longer rows,
-// and a part of a tile.
+// The rows of a cache's keys and values, in stages of as many keys: some 8 KB of the longer rows
+// with their scales, and a part of a tile.
 template <Element kKeyElement, Element kValueElement, int kHeadDim>
 struct CachePair {
   static constexpr int kDim = kHeadDim;
   static constexpr Element kKeyEach = kKeyElement;
   static constexpr Element kValueEach = kValueElement;
-  static constexpr int kLongest = static_cast<int>(
-      kv::memory::row_bytes(kKeyElement, kDim) > kv::memory::row_bytes(kValueElement, kDim)
-          ? kv::memory::row_bytes(kKeyElement, kDim)
-          : kv::memory::row_bytes(kValueElement, kDim));
-  static constexpr int kKeys = 8192 / kLongest < 64 ? 8192 / kLongest : 64;
+  static constexpr int kKeys = [] {
+    const auto bytes = [](Element element) {
+      return kv::memory::row_bytes(element, kDim) +
+             kv::memory::scale_groups(element, kDim) * kv::memory::scale_bytes(element);
+    };
+    int keys = 64;
+    while (keys * bytes(kKeyElement) > 8448 || keys * bytes(kValueElement) > 8448) keys /= 2;
+    return keys;
+  }();
   using Keys = CacheRows<kKeyElement, kDim, kKeys>;
   using Values = CacheRows<kValueElement, kDim, kKeys>;
   static constexpr int kStageBytes =

@@ -442,6 +442,7 @@ void for_cache_pairs(Visit&& visit) {
   visit(CachePair<Element::kBF16, Element::kBF16, kDim>());
   visit(CachePair<Element::kF16, Element::kF16, kDim>());
   visit(CachePair<Element::kE4M3, Element::kE4M3, kDim>());
+  visit(CachePair<Element::kE5M2, Element::kE5M2, kDim>());
   visit(CachePair<Element::kInt8, Element::kInt8, kDim>());
   visit(CachePair<Element::kInt8, Element::kInt4, kDim>());
   visit(CachePair<Element::kInt4, Element::kInt4, kDim>());

@@ -1,0 +1,44 @@
+#include "cli/speculation_flags.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "app/speculation.h"
+
+namespace pagoda::cli {
+
+void add_speculation_options(const CommandSpec& command, speculate::SpeculationOptions& options) {
+  using Parsed = Result<speculate::SpeculationOptions>;
+  const auto take = [&options](const Parsed& parsed) -> std::string {
+    if (!parsed.ok()) return parsed.error().message;
+    options = parsed.value();
+    return {};
+  };
+  const Flag config =
+      command
+          .add_parsed(
+              "--speculative-config",
+              [take](const std::string& text) { return take(app::parse_speculation(text)); },
+              fmt::format("draft tokens, which change no answer: JSON with vLLM's fields, or names "
+                          "of methods with commas: prediction, tree, suffix, ngram, constraint; "
+                          "none switches them off (default {})",
+                          app::speculation_name(options)))
+          .type_name("CONFIG");
+  command
+      .add_parsed(
+          "--spec-type",
+          [take](const std::string& text) { return take(app::parse_llama_speculation(text)); },
+          "the same by llama.cpp's names: none, ngram-simple, ngram-map-k, ngram-map-k4v, "
+          "ngram-mod, all of which are suffix here")
+      .type_name("TYPE")
+      .excludes(config);
+  command
+      .add_option("--spec-draft-n-max,--draft-max", options.tokens_max,
+                  fmt::format("draft tokens of a sequence in a step, at most (default {})",
+                              options.tokens_max))
+      .range(1u, speculate::kDraftTokensMax)
+      .excludes(config);
+}
+
+}  // namespace pagoda::cli

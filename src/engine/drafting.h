@@ -1,0 +1,61 @@
+// Drafting gives sequences of a step draft tokens, and keeps what became of them.
+//
+// Drafts come last: what a step computes without them is reserved before, and they share the token
+// budget that is left. Thread rule: the engine's thread.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/engine_meters.h"
+#include "engine/open_request.h"
+#include "engine/request.h"
+#include "engine/runner.h"
+#include "kv/cache.h"
+#include "sched/scheduler.h"
+#include "speculate/speculator.h"
+
+namespace pagoda::engine {
+
+struct DraftingOptions {
+  speculate::SpeculationOptions speculation = {};
+  speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator
+  std::uint32_t vocabulary = 0;
+};
+
+class Drafting {
+ public:
+  // All must outlive the object.
+  Drafting(const DraftingOptions& options, const kv::Cache& cache, sched::Scheduler& scheduler,
+           const Runner& runner, EngineMeters& meters);
+
+  const speculate::Speculator& speculator() const { return speculator_; }
+
+  // Decides for all sequences of a request whether something may be drafted for them.
+  void open(OpenRequest& open, const Request& request);
+  // Adds draft tokens to chunks of a step that is about to be launched by this plan.
+  void add_drafts(sched::Step& step, const sched::Plan& plan);
+  // So many tokens of the sequence's draft were accepted.
+  void note_verified(OpenSequence& seq, std::uint32_t drafted, std::uint32_t accepted);
+  // The step took so long: steps in which all rows have logits, as rows of drafts have, tell what
+  // rows cost.
+  void note_step(const sched::Step& step, double seconds);
+  // The sequence, whose prompt has so many tokens, has ended.
+  void note_end(const OpenSequence& seq, std::uint64_t prompt_tokens);
+
+  // Forgets what a tenant generated in its private scopes, or what all did.
+  void forget(TenantId tenant) { speculator_.forget(tenant.value()); }
+  void forget_all() { speculator_.forget_all(); }
+
+ private:
+  bool propose(OpenSequence& seq, std::uint64_t tokens_left);
+  void cut_draft(OpenSequence& seq) const;
+
+  DraftingOptions options_;
+  const kv::Cache& cache_;
+  sched::Scheduler& scheduler_;
+  const Runner& runner_;
+  EngineMeters& meters_;
+  speculate::Speculator speculator_;
+};
+
+}  // namespace pagoda::engine

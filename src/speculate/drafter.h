@@ -1,0 +1,81 @@
+// A Drafter proposes the tokens that may follow a sequence's tokens. A wrong proposal costs time
+// and never changes an answer.
+//
+// Thread rule: the engine's thread. propose() allocates nothing, reads the cache and changes
+// nothing in it: no recency, counter, curve or lease.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "kv/cache.h"
+#include "speculate/acceptance.h"
+#include "speculate/method.h"
+#include "speculate/past_outputs.h"
+#include "speculate/token_index.h"
+
+namespace pagoda::speculate {
+
+// PredictedText is the output that a client expects. The sequences of a request share it.
+struct PredictedText {
+  PredictedText(std::vector<TokenId> predicted, std::uint32_t gram);
+
+  std::vector<TokenId> tokens;
+  TokenIndex index;
+};
+
+// PredictionCursor says how far a sequence's output has followed the predicted text.
+struct PredictionCursor {
+  std::shared_ptr<const PredictedText> text;  // nullptr: the client predicts nothing
+  std::uint64_t output_seen = 0;              // tokens of the output that were compared
+  std::size_t next = 0;                       // the predicted token that would come next
+  std::uint32_t followed = 0;                 // tokens in a row that were as predicted
+  bool is_lost = false;                       // the last token of the output was not as predicted
+};
+
+// SequenceDrafting is what one sequence's drafts depend on, besides its tokens and the cache.
+struct SequenceDrafting {
+  Acceptance acceptance = {};
+  std::unique_ptr<TokenIndex> own = {};    // of prompt and output; nullptr: nobody looks there
+  std::shared_ptr<PastOutputs> past = {};  // of the scope; nullptr: none are kept
+  PredictionCursor prediction = {};
+  std::uint32_t tokens_max = 0;  // of a draft of this sequence
+  // The draft that is being verified.
+  DraftMethod method = DraftMethod::kTree;
+  std::uint32_t match = 0;
+};
+
+// ForcedTokens know which tokens must come next: those about which a grammar leaves no choice.
+class ForcedTokens {
+ public:
+  virtual ~ForcedTokens() = default;
+  // Writes the tokens of which each is the only one that may follow those before it; returns how
+  // many.
+  virtual std::size_t list_forced(std::span<TokenId> room) = 0;
+};
+
+struct DraftQuery {
+  std::span<const TokenId> tokens;  // prompt and output so far
+  std::uint64_t prompt_tokens = 0;
+  const kv::Cache* cache = nullptr;
+  const kv::Sequence* sequence = nullptr;  // has computed all tokens but the last
+  ForcedTokens* forced = nullptr;          // nullptr: the sequence has no grammar
+};
+
+struct Proposal {
+  std::uint32_t tokens = 0;  // written; 0: nothing fits
+  std::uint32_t match = 0;   // last tokens that were equal to those before the draft's source
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  // Writes the tokens that may follow query.tokens to `room`, as many as the drafter knows.
+  virtual Proposal propose(const DraftQuery& query, SequenceDrafting& drafting,
+                           std::span<TokenId> room) = 0;
+};
+
+}  // namespace pagoda::speculate

@@ -1,0 +1,28 @@
+// SpeculationOptions say how draft tokens are found and how many a step may have. No answer depends
+// on them.
+#pragma once
+
+#include <cstdint>
+
+#include "speculate/method.h"
+
+namespace pagoda::speculate {
+
+// A sequence has at most so many draft tokens in a step, whatever the options say.
+inline constexpr std::uint32_t kDraftTokensMax = 63;
+
+struct SpeculationOptions {
+  MethodSet methods = {};         // none: nothing is drafted
+  std::uint32_t tokens_max = 24;  // draft tokens of a sequence in a step, up to kDraftTokensMax
+  // Of kNgram: so many last tokens are looked for, the most first.
+  std::uint32_t lookup_min = 5;
+  std::uint32_t lookup_max = 5;
+  // Of kSuffix: so many last tokens are compared; a draft has up to factor times as many tokens as
+  // were equal, and ends where its estimated probability falls below the least one.
+  std::uint32_t suffix_depth = 24;
+  double suffix_factor = 1.0;
+  double suffix_probability_min = 0.1;
+  std::uint32_t suffix_requests = 10'000;  // past outputs of a scope that are kept; 0: none
+};
+
+}  // namespace pagoda::speculate

@@ -1,0 +1,26 @@
+#include "speculate/recorded_drafter.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace pagoda::speculate {
+
+Proposal RecordedDrafter::propose(const DraftQuery& query, SequenceDrafting& /*drafting*/,
+                                  std::span<TokenId> room) {
+  const auto begins = [&](const std::vector<TokenId>& sequence) {
+    return sequence.size() > query.tokens.size() &&
+           std::equal(query.tokens.begin(), query.tokens.end(), sequence.begin());
+  };
+  const auto found = std::find_if(sequences_.begin(), sequences_.end(), begins);
+  if (found == sequences_.end()) return {};
+  const auto rest = std::span(*found).subspan(query.tokens.size());
+  const std::size_t tokens = std::min({rest.size(), room.size(), std::size_t{options_.tokens_max}});
+  for (std::size_t i = 0; i < tokens; ++i) {
+    const bool is_wrong = random_unit(options_.seed, 11, drawn_++) < options_.wrong;
+    room[i] = is_wrong ? TokenId((rest[i].value() + 1) % options_.vocabulary) : rest[i];
+  }
+  return {.tokens = static_cast<std::uint32_t>(tokens), .match = 0};
+}
+
+}  // namespace pagoda::speculate

@@ -1,0 +1,50 @@
+// RowCosts know how long steps of so many rows take on this machine, by the steps that were
+// measured, and how many draft tokens pay.
+//
+// A step with drafts pays where it gives more tokens a second than the step without them. The
+// measured times are moving averages; between them they are interpolated, and times that were not
+// measured for long are forgotten. Nothing here changes a token, only how many come in a step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace pagoda::speculate {
+
+class RowCosts {
+ public:
+  static constexpr std::uint32_t kRowsMax = 256;
+
+  RowCosts();
+
+  // A step computed `rows` rows, all with logits, in so many seconds.
+  void note(std::uint32_t rows, double seconds);
+
+  // Returns the estimated seconds of a step of so many rows; only ratios mean something before
+  // anything was measured.
+  double seconds(std::uint32_t rows) const;
+
+  struct Choice {
+    std::uint32_t drafts = 0;  // that pay best; 0: none pays
+    double tokens = 0;         // that are expected of them
+    double tokens_per_second = 0;
+  };
+  // A step has `rows` rows and is expected to give `tokens` tokens. Chooses how many draft tokens,
+  // up to drafts_max, are added, where each is accepted with `probability` if those before it are.
+  Choice choose(double tokens, std::uint32_t rows, double probability,
+                std::uint32_t drafts_max) const;
+
+ private:
+  struct Measured {
+    float seconds = 0;
+    std::uint64_t step = 0;  // of the last measurement; 0: none
+  };
+
+  void estimate();
+
+  std::array<Measured, kRowsMax + 1> measured_ = {};
+  std::array<float, kRowsMax + 1> seconds_ = {};  // estimates
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace pagoda::speculate

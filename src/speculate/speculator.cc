@@ -1,0 +1,102 @@
+#include "speculate/speculator.h"
+
+#include <algorithm>
+
+#include "speculate/drafters.h"
+
+namespace pagoda::speculate {
+namespace {
+
+constexpr std::uint32_t kGram = 3;
+
+std::uint32_t gram_of(const SpeculationOptions& options) {
+  const bool ngram = options.methods.contains(DraftMethod::kNgram);
+  return ngram ? std::clamp(options.lookup_min, 1u, kGram) : kGram;
+}
+
+}  // namespace
+
+Speculator::Speculator(const SpeculationOptions& options, Drafter* forced)
+    : options_(options),
+      forced_(forced),
+      gram_(gram_of(options)),
+      outputs_(gram_, options.suffix_requests) {
+  const auto set = [&](DraftMethod method, std::unique_ptr<Drafter> drafter) {
+    if (!options.methods.contains(method)) return;
+    drafters_[static_cast<std::size_t>(method)] = std::move(drafter);
+  };
+  set(DraftMethod::kPrediction, std::make_unique<PredictionDrafter>());
+  set(DraftMethod::kTree, std::make_unique<TreeDrafter>());
+  set(DraftMethod::kSuffix, std::make_unique<SuffixDrafter>(options));
+  set(DraftMethod::kNgram, std::make_unique<NgramDrafter>(options));
+  set(DraftMethod::kConstraint, std::make_unique<ConstraintDrafter>());
+}
+
+std::unique_ptr<SequenceDrafting> Speculator::open(const SequenceTerms& terms) {
+  auto drafting = std::make_unique<SequenceDrafting>();
+  drafting->tokens_max = std::min({terms.tokens_max, options_.tokens_max, kDraftTokensMax});
+  const bool suffix = options_.methods.contains(DraftMethod::kSuffix);
+  if (suffix || options_.methods.contains(DraftMethod::kNgram)) {
+    drafting->own = std::make_unique<TokenIndex>(gram_, terms.tokens_expected);
+  }
+  if (suffix && options_.suffix_requests > 0) drafting->past = outputs_.open(terms.scope);
+  drafting->prediction.text = terms.prediction;
+  return drafting;
+}
+
+std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId> tokens) const {
+  if (tokens.empty() || !options_.methods.contains(DraftMethod::kPrediction)) return nullptr;
+  return std::make_shared<const PredictedText>(std::vector<TokenId>(tokens.begin(), tokens.end()),
+                                               gram_);
+}
+
+bool Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
+                         std::uint32_t tokens_max, std::vector<TokenId>& draft) {
+  draft.clear();
+  const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
+  const std::span<TokenId> room = std::span(proposed_).first(most);
+  if (forced_ != nullptr) {
+    const Proposal forced = forced_->propose(query, drafting, std::span(proposed_));
+    draft.assign(proposed_.begin(), proposed_.begin() + std::min(forced.tokens, most));
+    return !draft.empty();
+  }
+  // Nobody looks for a draft that would not pay if all of it were accepted.
+  if (most == 0 || costs_.choose(tokens_, rows_, 1.0, most).drafts == 0) return false;
+  RowCosts::Choice best;
+  for (std::size_t i = 0; i < drafters_.size(); ++i) {
+    if (!drafters_[i]) continue;
+    const Proposal proposal = drafters_[i]->propose(query, drafting, room);
+    if (proposal.tokens == 0) continue;
+    const auto method = static_cast<DraftMethod>(i);
+    const double probability = drafting.acceptance.probability(method, proposal.match);
+    const RowCosts::Choice choice = costs_.choose(tokens_, rows_, probability, proposal.tokens);
+    if (choice.drafts == 0) {
+      drafting.acceptance.note_unused(method, proposal.match);
+      continue;
+    }
+    if (best.drafts > 0 && choice.tokens_per_second <= best.tokens_per_second) continue;
+    best = choice;
+    drafting.method = method;
+    drafting.match = proposal.match;
+    draft.assign(room.begin(), room.begin() + choice.drafts);
+  }
+  return best.drafts > 0;
+}
+
+void Speculator::note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens) {
+  const double probability = drafting.acceptance.probability(drafting.method, drafting.match);
+  double reached = 1;
+  for (std::uint32_t i = 0; i < tokens; ++i) tokens_ += reached *= probability;
+  rows_ += tokens;
+}
+
+void Speculator::note_verified(SequenceDrafting& drafting, std::uint32_t drafted,
+                               std::uint32_t accepted) {
+  drafting.acceptance.note(drafting.method, drafting.match, drafted, accepted);
+}
+
+void Speculator::note_output(SequenceDrafting& drafting, std::span<const TokenId> output) {
+  if (drafting.past && output.size() > gram_) drafting.past->add(output);
+}
+
+}  // namespace pagoda::speculate

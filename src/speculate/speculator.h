@@ -1,0 +1,77 @@
+// Speculator finds draft tokens for the sequences of a step: every method that is on proposes, and
+// the proposal that gives most tokens a second is taken, as far as it pays.
+//
+// What pays follows from measured steps (row_costs.h) and from the sequence's own drafts
+// (acceptance.h). Thread rule: the engine's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "speculate/drafter.h"
+#include "speculate/options.h"
+#include "speculate/past_outputs.h"
+#include "speculate/row_costs.h"
+
+namespace pagoda::speculate {
+
+class Speculator {
+ public:
+  // `forced`, for tests: its drafts are taken as they are, whatever they cost; nullptr: none. It
+  // must outlive the speculator.
+  explicit Speculator(const SpeculationOptions& options, Drafter* forced = nullptr);
+
+  bool is_on() const { return forced_ != nullptr || !options_.methods.empty(); }
+  const SpeculationOptions& options() const { return options_; }
+  const RowCosts& costs() const { return costs_; }
+
+  struct SequenceTerms {
+    std::shared_ptr<const PredictedText> prediction = {};
+    std::uint64_t tokens_expected = 0;  // of prompt and output
+    std::uint32_t tokens_max = kDraftTokensMax;
+    ScopeOutputs::Scope scope = {};
+  };
+  std::unique_ptr<SequenceDrafting> open(const SequenceTerms& terms);
+  // Returns the text that a client expects, for all sequences of its request; nullptr where nobody
+  // would look at it.
+  std::shared_ptr<const PredictedText> predict(std::span<const TokenId> tokens) const;
+
+  // Begins a step of so many rows without drafts.
+  void begin_step(std::uint32_t rows) {
+    rows_ = rows;
+    tokens_ = rows;
+  }
+  // Writes the draft of a sequence, at most `tokens_max` tokens, to `draft`, which has room for
+  // kDraftTokensMax. False: there is none that pays.
+  bool propose(const DraftQuery& query, SequenceDrafting& drafting, std::uint32_t tokens_max,
+               std::vector<TokenId>& draft);
+  // The step has so many draft tokens of the sequence.
+  void note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens);
+
+  // So many tokens of a draft were accepted.
+  void note_verified(SequenceDrafting& drafting, std::uint32_t drafted, std::uint32_t accepted);
+  // A step whose rows all had logits took so long.
+  void note_step(std::uint32_t rows, double seconds) { costs_.note(rows, seconds); }
+  void note_output(SequenceDrafting& drafting, std::span<const TokenId> output);
+
+  void forget(std::uint32_t owner) { outputs_.forget(owner); }
+  void forget_all() { outputs_.forget_all(); }
+
+ private:
+  SpeculationOptions options_;
+  Drafter* forced_;
+  std::uint32_t gram_;
+  std::array<std::unique_ptr<Drafter>, kMethodCount> drafters_;  // nullptr: off
+  ScopeOutputs outputs_;
+  RowCosts costs_;
+  std::array<TokenId, kDraftTokensMax> proposed_;
+  // Of the step that is being made.
+  std::uint32_t rows_ = 0;
+  double tokens_ = 0;  // that are expected of it
+};
+
+}  // namespace pagoda::speculate

@@ -1,0 +1,273 @@
+// Drafts in the engine: what is collected of them, what the cache gets, what they are counted as.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/engine_fixture.h"
+#include "speculate/recorded_drafter.h"
+
+namespace pagoda::engine {
+namespace {
+
+using speculate::RecordedDrafter;
+
+BackendOptions draft_backend() {
+  BackendOptions options;
+  options.threads = 1;
+  options.kv_bytes = 8 << 20;
+  options.scheduler.sequences_max = 4;
+  options.scheduler.batched_tokens_max = 64;
+  return options;
+}
+
+Request draft_request(std::size_t prompt_tokens, std::uint32_t output_tokens) {
+  Request request;
+  request.prompt = model::random_tokens(stories().config(), prompt_tokens, 5);
+  request.end.max_tokens = output_tokens;
+  request.end.ignore_eos = true;
+  return request;
+}
+
+// Runs one request in an engine of its own.
+struct Answered {
+  TestSink::Given given;
+  Counters counters;
+  std::set<std::vector<TokenId>> published;  // the tokens of every node, with those before them
+};
+
+Answered answer(const Request& request, speculate::Drafter* drafter,
+                const BackendOptions& options = draft_backend()) {
+  EngineFixture fixture(stories().config(), stories().weights(), options,
+                        *kernels::available_sets().back(), drafter);
+  const auto heard = fixture.submit(request);
+  fixture.run();
+  Answered answered = {heard->answers[0], fixture.core().counters(), {}};
+  const kv::PrefixTree& tree = fixture.backend().cache().tree();
+  for (std::uint32_t i = 0; i < tree.node_numbers(); ++i) {
+    if (!tree.is_live(kv::NodeId(i))) continue;
+    std::vector<TokenId> tokens;
+    for (kv::NodeId node(i); !tree.is_root(node); node = tree.parent(node)) {
+      tokens.insert(tokens.begin(), tree.tokens(node).begin(), tree.tokens(node).end());
+    }
+    answered.published.insert(tokens);
+  }
+  return answered;
+}
+
+RecordedDrafter drafter_for(const Request& request, const std::vector<TokenId>& output,
+                            double wrong, std::uint32_t tokens_max = 63) {
+  RecordedDrafter drafter({.wrong = wrong, .tokens_max = tokens_max, .vocabulary = 512, .seed = 9});
+  std::vector<TokenId> sequence = request.prompt;
+  sequence.insert(sequence.end(), output.begin(), output.end());
+  drafter.record(std::move(sequence));
+  return drafter;
+}
+
+TEST(Drafts, RightOnesComeAtTheSpeedOfVerification) {
+  const Request request = draft_request(20, 41);
+  const Answered plain = answer(request, nullptr);
+  RecordedDrafter drafter = drafter_for(request, plain.given.tokens, 0, 7);
+  const Answered drafted = answer(request, &drafter);
+  EXPECT_EQ(drafted.given.tokens, plain.given.tokens);
+  EXPECT_EQ(plain.counters.steps, 41u);
+  EXPECT_EQ(drafted.counters.steps, 1u + 5u) << "the prompt, and 40 tokens by eights";
+  const DraftCounts& drafts = drafted.given.record.drafts;
+  EXPECT_EQ(drafts.drafts, 5u);
+  EXPECT_EQ(drafts.tokens, 35u);
+  EXPECT_EQ(drafts.accepted, 35u);
+  EXPECT_EQ(drafted.counters.drafts_accepted_at[6], 5u);
+  EXPECT_EQ(drafted.counters.drafts_accepted_at[7], 0u);
+  EXPECT_EQ(drafted.counters.output_tokens, plain.counters.output_tokens);
+}
+
+TEST(Drafts, WhatIsPublishedIsWhatIsPublishedWithout) {
+  for (const double wrong : {0.0, 0.2, 0.6, 1.0}) {
+    for (const std::uint32_t tokens : {2u, 17u, 50u}) {
+      const Request request = draft_request(21, tokens);
+      const Answered plain = answer(request, nullptr);
+      RecordedDrafter drafter = drafter_for(request, plain.given.tokens, wrong);
+      const Answered drafted = answer(request, &drafter);
+      EXPECT_EQ(drafted.given.tokens, plain.given.tokens);
+      EXPECT_EQ(drafted.given.reason, plain.given.reason);
+      EXPECT_EQ(drafted.published, plain.published) << wrong << ", " << tokens;
+    }
+  }
+}
+
+// Random numbers, penalties, bias, log-probabilities and least lengths are those of a step a token.
+TEST(Drafts, EveryKindOfSamplingGivesTheSameTokensAndScores) {
+  SamplingParams plain;
+  plain.logprobs = 3;
+  plain.seed = 42;
+  std::vector<SamplingParams> kinds(9, plain);
+  for (std::size_t i = 1; i < kinds.size(); ++i)
+    kinds[i].temperature = 0.4f + 0.1f * static_cast<float>(i);
+  kinds[2].top_p = 0.7f;
+  kinds[3].top_k = 5;
+  kinds[4].min_p = 0.05f;
+  kinds[5].repetition_penalty = 1.3f;
+  kinds[6].frequency_penalty = 1.1f;
+  kinds[7].presence_penalty = 1.5f;
+  kinds[8].logit_bias = {{TokenId(7), 3.0f}, {TokenId(30), -5.0f}};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    Request request = draft_request(15, 48);
+    request.sampling = kinds[i];
+    request.end.min_tokens = 20;
+    request.end.ignore_eos = i % 2 == 0;
+    const Answered alone = answer(request, nullptr);
+    for (const double wrong : {0.0, 0.15, 0.5}) {
+      RecordedDrafter drafter = drafter_for(request, alone.given.tokens, wrong);
+      const Answered drafted = answer(request, &drafter);
+      EXPECT_EQ(drafted.given.tokens, alone.given.tokens) << "kind " << i << ", " << wrong;
+      EXPECT_TRUE(same_scores(drafted.given.scores, alone.given.scores)) << "kind " << i;
+      EXPECT_GT(drafted.counters.drafts.accepted, 0u);
+    }
+  }
+}
+
+TEST(Drafts, StopTokensAndLengthsInsideADraftEndTheSequence) {
+  Request request = draft_request(12, 40);
+  const std::vector<TokenId> all = answer(request, nullptr).given.tokens;
+  RecordedDrafter drafter = drafter_for(request, all, 0);
+  for (const std::size_t stop : {std::size_t{1}, std::size_t{5}, std::size_t{16}, all.size() - 1}) {
+    Request stopped = request;
+    stopped.end.stop_token_ids = {all[stop]};
+    const Answered plain = answer(stopped, nullptr);
+    const Answered drafted = answer(stopped, &drafter);
+    EXPECT_EQ(drafted.given.tokens, plain.given.tokens);
+    EXPECT_EQ(drafted.given.reason, plain.given.reason);
+    EXPECT_EQ(drafted.published, plain.published);
+    stopped.end.min_tokens = static_cast<std::uint32_t>(stop) + 1;
+    EXPECT_EQ(answer(stopped, &drafter).given.tokens, answer(stopped, nullptr).given.tokens);
+  }
+}
+
+TEST(Drafts, TheTokenBudgetOfAStepCountsTheirRows) {
+  BackendOptions options = draft_backend();
+  options.scheduler.batched_tokens_max = 8;
+  const Request request = draft_request(20, 40);
+  const std::vector<TokenId> output = answer(request, nullptr).given.tokens;
+  RecordedDrafter drafter = drafter_for(request, output, 0);
+  EngineFixture fixture(stories().config(), stories().weights(), options,
+                        *kernels::available_sets().back(), &drafter);
+  const auto first = fixture.submit(request);
+  const auto second = fixture.submit(request);
+  std::uint64_t computed = 0;
+  while (fixture.step()) {
+    const std::uint64_t now = fixture.core().counters().tokens_computed;
+    EXPECT_LE(now - computed, 8u);
+    computed = now;
+  }
+  EXPECT_EQ(first->answers[0].tokens, output);
+  EXPECT_EQ(second->answers[0].tokens, output);
+  EXPECT_GT(fixture.core().counters().drafts.accepted, 0u);
+}
+
+TEST(Drafts, ARequestMayHaveNoneOrFew) {
+  Request request = draft_request(20, 30);
+  const std::vector<TokenId> output = answer(request, nullptr).given.tokens;
+  RecordedDrafter drafter = drafter_for(request, output, 0);
+  request.draft_tokens_max = 0;
+  EXPECT_EQ(answer(request, &drafter).counters.drafts.drafts, 0u);
+  request.draft_tokens_max = 2;
+  const Answered few = answer(request, &drafter);
+  EXPECT_GT(few.counters.drafts.accepted, 0u);
+  EXPECT_EQ(few.counters.drafts_accepted_at[2], 0u);
+  EXPECT_EQ(few.given.tokens, output);
+}
+
+// What the tree holds is drafted when the same is asked again, and in its own scope alone.
+TEST(Drafts, ARepeatedQuestionIsDraftedFromTheTreeOfItsScope) {
+  BackendOptions options = draft_backend();
+  options.speculation.methods = speculate::MethodSet(speculate::DraftMethod::kTree);
+  EngineFixture fixture(stories(), options, *kernels::available_sets().back());
+  Request request = draft_request(30, 40);
+  const auto ask = [&](const std::string& salt) {
+    request.cache_salt = salt;
+    const auto heard = fixture.submit(request);
+    fixture.run();
+    return heard->answers[0];
+  };
+  const TestSink::Given first = ask("mine");
+  EXPECT_EQ(first.record.drafts.tokens, 0u);
+  EXPECT_EQ(ask("other").record.drafts.tokens, 0u) << "another's answer is no draft";
+  std::uint64_t accepted = 0;
+  for (int i = 0; i < 5; ++i) {  // until it is known what rows cost
+    const TestSink::Given again = ask("mine");
+    EXPECT_EQ(again.tokens, first.tokens);
+    EXPECT_EQ(again.record.drafts.accepted, again.record.drafts.tokens);
+    accepted += again.record.drafts.accepted;
+  }
+  EXPECT_GT(accepted, 0u);
+}
+
+// ScriptedRunner samples token 1 and says from which row on tokens are not finite.
+class ScriptedRunner final : public Runner {
+ public:
+  std::uint32_t drafts_max() const override { return 8; }
+  void launch(const Launch& launch) override {
+    samples_.clear();
+    nonfinite_.clear();
+    for (const LaunchRows& rows : launch.rows) {
+      nonfinite_.push_back(rows.drafts.empty() ? 0 : nonfinite_row);
+    }
+    for (const LaunchSample& sample : launch.samples) {
+      bool goes_on = true;
+      for (std::size_t i = 0; i <= sample.drafts.size(); ++i) {
+        if (goes_on) {
+          samples_.emplace_back(SampledToken{TokenId(1), {}});
+        } else {
+          samples_.emplace_back(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
+        }
+        goes_on = goes_on && i < sample.drafts.size() && sample.drafts[i] == TokenId(1);
+      }
+    }
+  }
+  Collected collect() override { return {samples_, {}, nullptr, nonfinite_}; }
+
+  std::uint8_t nonfinite_row = 0;
+
+ private:
+  std::vector<Result<SampledToken>> samples_;
+  std::vector<std::uint8_t> nonfinite_;
+};
+
+// FixedDrafter drafts 1 1 2 1 1: the third token is wrong.
+class FixedDrafter final : public speculate::Drafter {
+ public:
+  speculate::Proposal propose(const speculate::DraftQuery&, speculate::SequenceDrafting&,
+                              std::span<TokenId> room) override {
+    for (std::uint32_t i = 0; i < 5; ++i) room[i] = TokenId(i == 2 ? 2 : 1);
+    return {.tokens = 5};
+  }
+};
+
+TEST(Drafts, ARowBehindTheFirstOtherTokenHasNoEffectEvenIfItIsNotFinite) {
+  for (std::uint8_t row = 0; row <= 6; ++row) {  // 1 + the first row that is not finite
+    CoreOptions options;
+    options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
+    options.space = "scripted";
+    FixedDrafter drafter;
+    options.drafter = &drafter;
+    kv::Cache cache({.blocks = 100});
+    sched::TenantTable tenants;
+    ScriptedRunner runner;
+    runner.nonfinite_row = row;
+    const SteadyClock clock;
+    Core core(options, cache, tenants, runner, clock);
+    const auto heard = std::make_shared<TestSink>(1);
+    Request request;
+    request.prompt = {TokenId(5), TokenId(6)};
+    request.end.max_tokens = 20;
+    core.submit(RequestId(1), request, heard);
+    while (core.step()) core.check();
+    // Rows 0, 1 and 2 of a draft count: the token behind row 2 is not the draft's.
+    const bool fails = row >= 1 && row <= 3;
+    const TestSink::Given& given = heard->answers[0];
+    EXPECT_EQ(given.reason, fails ? FinishReason::kError : FinishReason::kLength) << int{row};
+    EXPECT_EQ(given.tokens.size(), fails ? std::size_t{row} : 20u) << int{row};
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::engine

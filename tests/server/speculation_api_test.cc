@@ -1,0 +1,100 @@
+// Speculation by requests: what is read, refused and told. Answers are the same with and without.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/story_fixture.h"
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+StoryFixture& speculation_fixture() {
+  static StoryFixture fixture;
+  return fixture;
+}
+
+Json drafted_body(Json more = Json::object()) {
+  Json body = {{"prompt", "Lily and Tom went to the park"}, {"temperature", 0}, {"max_tokens", 60}};
+  body.update(more);
+  return body;
+}
+
+TEST(SpeculationApi, APredictionThatComesTrueIsAcceptedAndChangesNothing) {
+  StoryFixture& fixture = speculation_fixture();
+  const Json plain = fixture.complete(drafted_body({{"speculative", false}}));
+  EXPECT_FALSE(plain["usage"].contains("speculation"));
+  const std::string text = plain["choices"][0]["text"];
+  std::uint64_t accepted = 0;
+  for (int i = 0; i < 8; ++i) {  // until it is known what rows cost here
+    const Json prediction = {{"type", "content"}, {"content", text}};
+    const Json reply = fixture.complete(
+        drafted_body({{"prediction", prediction}, {"cache_salt", std::to_string(i)}}));
+    EXPECT_EQ(reply["choices"], plain["choices"]);
+    const Json details = reply["usage"]["completion_tokens_details"];
+    accepted += details["accepted_prediction_tokens"].get<std::uint64_t>();
+    EXPECT_GE(details["rejected_prediction_tokens"].get<int>(), 0);
+  }
+  EXPECT_GT(accepted, 0u);
+  const Json parts = {{{"type", "text"}, {"text", text.substr(0, 20)}},
+                      {{"type", "text"}, {"text", text.substr(20)}}};
+  const Json reply =
+      fixture.complete(drafted_body({{"prediction", {{"type", "content"}, {"content", parts}}}}));
+  EXPECT_EQ(reply["choices"], plain["choices"]);
+}
+
+TEST(SpeculationApi, FieldsOfAWrongKindAreRefusedByTheirName) {
+  StoryFixture& fixture = speculation_fixture();
+  const auto refusal = [&](Json more) {
+    const HttpReply reply = fixture.post("/v1/completions", drafted_body(std::move(more)));
+    EXPECT_EQ(reply.status, 400);
+    return reply.body;
+  };
+  EXPECT_THAT(refusal({{"speculative", 3}}), HasSubstr("speculative"));
+  EXPECT_THAT(refusal({{"speculative", {{"n_max", -1}}}}), HasSubstr("speculative.n_max"));
+  EXPECT_THAT(refusal({{"speculative.n_max", "two"}}), HasSubstr("speculative.n_max"));
+  EXPECT_THAT(refusal({{"prediction", "text"}}), HasSubstr("prediction"));
+  EXPECT_THAT(refusal({{"prediction", {{"type", "tokens"}, {"content", ""}}}}),
+              HasSubstr("prediction.type"));
+  EXPECT_THAT(refusal({{"prediction", {{"type", "content"}}}}), HasSubstr("prediction.content"));
+  EXPECT_THAT(refusal({{"prediction", {{"type", "content"}, {"content", 3}}}}),
+              HasSubstr("prediction.content"));
+  EXPECT_THAT(
+      refusal({{"prediction", {{"type", "content"}, {"content", repeated(" Tom ran.", 400)}}}}),
+      HasSubstr("more than 512 tokens"));
+}
+
+TEST(SpeculationApi, ARequestMayHaveFewDraftTokensOrNone) {
+  StoryFixture& fixture = speculation_fixture();
+  const Json plain = fixture.complete(drafted_body({{"speculative", false}}));
+  for (const Json& more : {Json{{"speculative", true}}, Json{{"speculative", {{"n_max", 2}}}},
+                           Json{{"speculative.n_max", 0}}, Json{{"speculative", nullptr}}}) {
+    EXPECT_EQ(fixture.complete(drafted_body(more))["choices"], plain["choices"]) << more;
+  }
+  const Json none = fixture.complete(drafted_body({{"speculative.n_max", 0}}));
+  EXPECT_FALSE(none["usage"].contains("speculation"));
+}
+
+TEST(SpeculationApi, IsCounted) {
+  StoryFixture& fixture = speculation_fixture();
+  std::uint64_t accepted = 0;
+  for (int i = 0; i < 8; ++i) {
+    const Json usage = fixture.complete(drafted_body())["usage"];
+    if (!usage.contains("speculation")) continue;
+    const Json& counts = usage["speculation"];
+    EXPECT_GE(counts["draft_tokens"], counts["accepted_tokens"]);
+    EXPECT_GE(counts["draft_tokens"], counts["drafts"]);
+    accepted += counts["accepted_tokens"].get<std::uint64_t>();
+  }
+  EXPECT_GT(accepted, 0u) << "a repeated question is in the tree";
+  const std::string metrics = fixture.send({.method = "GET", .path = "/metrics"}).body;
+  for (const char* const name :
+       {"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
+        "vllm:spec_decode_num_accepted_tokens_total",
+        "llamacpp:spec_decode_num_accepted_tokens_total", "position=\"0\""}) {
+    EXPECT_THAT(metrics, HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::server
