@@ -33,6 +33,7 @@ Result<std::vector<float>> score_windows(engine::Backend& backend, const text::T
     request.sampling.prompt_logprobs = 0;
     // The first token that is scored follows the first of the second half.
     request.prompt_logprobs_start = windows.tokens / 2 + 1;
+    request.kv_policy_prompt_tokens = windows.tokens / 2 + 1;
     request.end.max_tokens = 1;
     std::vector<engine::Request> requests;
     requests.push_back(std::move(request));

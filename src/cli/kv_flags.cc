@@ -181,7 +181,9 @@ void add_kv_policy_option(const CommandSpec& command, kv::KvPolicy& policy) {
           "--kv-policy", choose,
           "which tokens' KV a sequence keeps where its request does not say: full, window:W "
           "(the last W tokens) or streaming:S+W (the first S tokens, attention sinks, and the "
-          "last W), as in streaming:4+1024: then outputs may pass the context (default full)")
+          "last W), as in streaming:4+1024: then outputs may pass the context; h2o:BUDGET[+RECENT] "
+          "or snapkv:BUDGET[+WINDOW] (pages of BUDGET tokens that got most attention, and the last "
+          "ones; chosen while the output runs, or once behind the prompt) (default full)")
       .type_name("POLICY");
 }
 

@@ -263,11 +263,12 @@ void print_greeting(const server::Server& server, const server::ServedModel& mod
   const kv::KvPolicy policy = model.engine.limits().kv_policy;
   if (!policy.is_full()) {
     const engine::RequestLimits& limits = model.engine.limits();
-    fmt::print("KV policy {}: a sequence keeps {} tokens at most{}\n", policy.name(),
+    const bool passes = engine::context_under(policy, limits) > limits.context_tokens;
+    fmt::print("KV policy {}: a sequence keeps {} tokens {}\n", policy.name(),
                policy.tokens_kept_max(),
-               engine::context_under(policy, limits) > limits.context_tokens
-                   ? ", and may pass the context"
-                   : ", and ends with the context, as the cache is small");
+               policy.selects_pages() ? "once its prompt is computed, in whole pages"
+               : passes               ? "at most, and may pass the context"
+                        : "at most, and ends with the context, as the cache is small");
   }
   fmt::print("speculation {}\n", speculation_of(backend));
   std::fflush(stdout);  // a remote store may take a second to say whether it is there

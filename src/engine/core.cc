@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "engine/page_drops.h"
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
@@ -62,6 +63,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();
     seq->scope = scope_of(request);
+    seq->drops = page_drops_of(request, options_.limits, limits, cache_.options().block_tokens);
     seq->scope->counts_lookup = !computes_whole_prompt(request);
     seq->scope->is_use = request.action == CacheAction::kNone;
     seq->index = i;
@@ -138,6 +140,10 @@ kv::CacheScope Core::scope_of(const Request& request) {
                                                 policy_of(request, options_.limits)))
                              .value();
   scope.public_tokens = request.public_tokens;
+  if (const auto drops = page_drops_of(request, options_.limits, tenants_[request.tenant].limits,
+                                       cache_.options().block_tokens)) {
+    scope.tokens_found_max = drops->policy.first_observed(drops->prompt_tokens);
+  }
   scope.priority = request.priority;
   scope.session = request.session;
   scope.first_turn_tokens = request.first_turn_tokens;

@@ -9,9 +9,9 @@ namespace {
 // it are computed. Only then is it known what the draft follows.
 bool may_have_draft(const sched::ScheduledChunk& chunk) {
   const auto& seq = static_cast<const OpenSequence&>(*chunk.task);
-  return seq.drafting && chunk.samples && chunk.tokens == 1 && seq.sequence_count == 1 &&
-         seq.samples_in_flight == 1 && seq.tokens.size() > seq.prompt_tokens &&
-         seq.tokens_computed() + 1 == seq.tokens.size();
+  return seq.drafting && !seq.drops && chunk.samples && chunk.tokens == 1 &&
+         seq.sequence_count == 1 && seq.samples_in_flight == 1 &&
+         seq.tokens.size() > seq.prompt_tokens && seq.tokens_computed() + 1 == seq.tokens.size();
 }
 
 }  // namespace

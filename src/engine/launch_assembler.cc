@@ -54,12 +54,45 @@ inline void LaunchAssembler::add_hidden(OpenSequence& seq, const sched::Schedule
   }
 }
 
+// The last tables are those of the sequence: what it has dropped is left out of them.
+kv::memory::SelectedPages LaunchAssembler::select_pages(OpenSequence& seq,
+                                                        const sched::ScheduledChunk& chunk) {
+  const sched::PageDrops& drops = *seq.drops;
+  kv::PageSelection& selection = *seq.sequence->selection();
+  const std::size_t first = tokens_dropped_.size();
+  const std::uint64_t end = chunk.first + chunk.tokens;
+  const bool once = drops.policy.choice == kv::PageChoice::kSnapKv;
+  const std::uint64_t observed_begin = drops.policy.first_observed(drops.prompt_tokens);
+  const std::uint64_t observed_end = once ? std::min(end, drops.prompt_tokens) : end;
+  const bool observes = std::max(chunk.first, observed_begin) < observed_end;
+  for (std::uint32_t group = 0; group < groups_; ++group) {
+    const bool is_observed = observes && seq.scope->groups()[group].window == 0;
+    tokens_dropped_.push_back(selection.tokens_dropped(group));
+    counters_.push_back(is_observed ? selection.counters(group, end) : nullptr);
+    if (selection.blocks_dropped(group) == 0) continue;
+    kept_tables_.emplace_back();
+    const std::span<const kv::BlockId> table = seq.sequence->table(group);
+    for (std::uint64_t block = 0; block < table.size(); ++block) {
+      if (!selection.is_dropped(group, block)) kept_tables_.back().push_back(table[block]);
+    }
+    tables_[tables_.size() - groups_ + group] = kept_tables_.back().data();
+  }
+  const auto counters = std::span<std::uint64_t* const>(counters_);
+  return {
+      .tokens_dropped = std::span<const std::uint64_t>(tokens_dropped_).subspan(first, groups_),
+      .observed_begin = observed_begin,
+      .observed_end = observed_end,
+      .counters = observes ? counters.subspan(first, groups_) : std::span<std::uint64_t* const>()};
+}
+
 void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
   OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
   const std::size_t first_table = tables_.size();
   for (std::uint32_t group = 0; group < groups_; ++group) {
     tables_.push_back(seq.sequence->table(group).data());
   }
+  const kv::memory::SelectedPages selected =
+      seq.drops ? select_pages(seq, chunk) : kv::memory::SelectedPages{};
   const std::uint64_t known =
       std::min<std::uint64_t>(chunk.tokens - chunk.drafts, seq.tokens.size() - chunk.first);
   rows_.push_back({.handle = &seq,
@@ -68,7 +101,8 @@ void LaunchAssembler::add(const sched::ScheduledChunk& chunk) {
                    .tokens = std::span(seq.tokens).subspan(chunk.first, known),
                    .tables = std::span(tables_).subspan(first_table, groups_),
                    .policy = seq.scope->policy().attention(),
-                   .drafts = std::span(seq.draft).first(chunk.drafts)});
+                   .drafts = std::span(seq.draft).first(chunk.drafts),
+                   .selected = selected});
   if (seq.index == 0) add_scores(seq, chunk);
   add_hidden(seq, chunk);
   if (chunk.samples) add_samples(seq, chunk);
@@ -81,8 +115,13 @@ Launch LaunchAssembler::assemble(const sched::Step& step) {
   scores_.clear();
   hidden_rows_.clear();
   tables_.clear();
-  // Rows point into tables_ while the tables are gathered, so that the vector must not grow.
+  // Rows point into these while they are gathered, so that the vectors must not grow.
   tables_.reserve(step.chunks.size() * groups_);
+  kept_tables_.clear();
+  tokens_dropped_.clear();
+  tokens_dropped_.reserve(step.chunks.size() * groups_);
+  counters_.clear();
+  counters_.reserve(step.chunks.size() * groups_);
   row_count_ = 0;
   for (const sched::ScheduledChunk& chunk : step.chunks) add(chunk);
   return {step.copies, rows_, samples_, scores_, hidden_rows_};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "engine/open_request.h"
@@ -29,6 +30,7 @@ class LaunchAssembler {
 
  private:
   void add(const sched::ScheduledChunk& chunk);
+  kv::memory::SelectedPages select_pages(OpenSequence& seq, const sched::ScheduledChunk& chunk);
   void add_scores(OpenSequence& seq, const sched::ScheduledChunk& chunk);
   void add_hidden(OpenSequence& seq, const sched::ScheduledChunk& chunk);
   void add_samples(OpenSequence& seq, const sched::ScheduledChunk& chunk);
@@ -39,6 +41,10 @@ class LaunchAssembler {
   std::vector<LaunchScore> scores_;
   std::vector<std::uint32_t> hidden_rows_;
   std::vector<kv::memory::BlockTable> tables_;
+  // Of sequences whose KV policy selects pages.
+  std::deque<std::vector<kv::BlockId>> kept_tables_;
+  std::vector<std::uint64_t> tokens_dropped_;  // [chunk, group]
+  std::vector<std::uint64_t*> counters_;
   std::uint32_t row_count_ = 0;
 };
 

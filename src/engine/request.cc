@@ -26,7 +26,11 @@ Status check_lengths(const Request& request, const RequestLimits& limits,
   if (request.prompt.empty()) {
     return Error{ErrorCode::kInvalidArgument, "prompt: has no tokens, expected at least 1"};
   }
-  const std::uint64_t context = context_limit(request, limits, tenant);
+  std::uint64_t context = context_limit(request, limits, tenant);
+  // Pages are selected behind a prompt that was computed as a whole.
+  const bool selects = policy_of(request, limits).selects_pages();
+  const std::uint64_t whole = lengths_of(request, 0).prompt;
+  if (selects && whole >= limits.context_tokens) context = std::min(context, limits.context_tokens);
   if (request.prompt.size() >= context) {
     return out_of_range(fmt::format(
         "prompt: has {} tokens, but the context holds {} including at least one generated token",
@@ -75,21 +79,36 @@ kv::KvPolicy policy_of(const Request& request, const RequestLimits& limits) {
   return request.kv_policy.value_or(limits.kv_policy);
 }
 
+kv::SequenceLengths lengths_of(const Request& request, std::uint64_t tokens) {
+  const std::uint64_t prompt = request.kv_policy_prompt_tokens;
+  return {.prompt = prompt > 0 ? prompt : request.prompt.size(), .tokens = tokens};
+}
+
 Status check_policy(const kv::KvPolicy& policy, const RequestLimits& limits) {
   if (policy.is_full()) return ok_status();
   if (!limits.policies_refused.empty()) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("kv_policy: {}: {}", policy.name(), limits.policies_refused)};
   }
+  if (policy.selects_pages()) RETURN_IF_ERROR(check_selection(policy));
   if (policy.tokens_kept_max() <= limits.context_tokens) return ok_status();
   return out_of_range(fmt::format("kv_policy: {} keeps {} tokens, but the context holds {}",
                                   policy.name(), policy.tokens_kept_max(), limits.context_tokens));
 }
 
 std::uint64_t context_under(const kv::KvPolicy& policy, const RequestLimits& limits) {
-  const bool is_bounded = !policy.is_full() && limits.policies_refused.empty() &&
-                          policy.tokens_kept_max() <= limits.policy_tokens_max;
-  return is_bounded ? kBoundedTokensMax : limits.context_tokens;
+  if (policy.is_full() || !limits.policies_refused.empty()) return limits.context_tokens;
+  if (!policy.selects_pages()) {
+    const bool fits = policy.tokens_kept_max() <= limits.policy_tokens_max;
+    return fits ? kBoundedTokensMax : limits.context_tokens;
+  }
+  // A mask bounds distances too. Pages that were selected stay at their positions, which must be
+  // among those that the model was trained on; the KV cache need not hold them all.
+  const std::uint64_t kept =
+      std::max<std::uint64_t>(policy.budget, std::uint64_t{policy.observed} + limits.block_tokens);
+  const bool is_bounded = policy.choice == kv::PageChoice::kH2o &&
+                          kept + limits.block_tokens <= limits.policy_tokens_max;
+  return is_bounded ? std::max(limits.context_tokens, limits.context_asked) : limits.context_tokens;
 }
 
 std::uint64_t tenant_context(const TenantLimits& tenant) {
@@ -137,6 +156,10 @@ Status check_request(const Request& request, const RequestLimits& limits,
         fmt::format("prompt_logprobs_start: is {}, expected less than the prompt's "
                     "{} tokens",
                     request.prompt_logprobs_start, request.prompt.size()));
+  }
+  if (request.kv_policy_prompt_tokens > request.prompt.size()) {
+    return out_of_range(fmt::format("kv_policy_prompt_tokens: is {}, the prompt has {} tokens",
+                                    request.kv_policy_prompt_tokens, request.prompt.size()));
   }
   if (request.retain) RETURN_IF_ERROR(check_retain(*request.retain, request.prompt.size()));
   if (request.pooling != Pooling::kNone && limits.hidden_width == 0) {

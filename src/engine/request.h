@@ -69,6 +69,9 @@ struct Request {
   std::uint64_t public_tokens = 0;  // tokens of a salted prompt that are shared with everyone
   // Which tokens' KV the sequence keeps; nothing: as RequestLimits::kv_policy says.
   std::optional<kv::KvPolicy> kv_policy = {};
+  // Of a KV policy that selects pages: tokens of the prompt behind so many count as output, which
+  // is known already. 0: none does.
+  std::uint64_t kv_policy_prompt_tokens = 0;
   // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
   // computes them.
   std::vector<kv::BlockHash> block_hashes;
@@ -92,14 +95,16 @@ struct Request {
 // RequestLimits bound the requests of every tenant.
 struct RequestLimits {
   std::uint32_t vocabulary = 0;
-  std::uint64_t context_tokens = 0;  // --max-model-len
+  std::uint64_t context_tokens = 0;  // --max-model-len, as far as the KV cache holds it
   std::uint32_t sequences_max = 1;   // --max-num-seqs
   std::uint32_t hidden_width = 0;    // of embeddings; 0: the runner gives none
   // The output of requests that set none, where their tenant has no default; 0: what fits.
   std::uint64_t output_tokens_default = 0;  // --max-output-tokens
   kv::KvPolicy kv_policy = {};              // of requests that name none: --kv-policy
-  std::uint64_t policy_tokens_max = 0;      // sinks and window of sequences without an end
+  std::uint64_t policy_tokens_max = 0;      // kept of sequences without an end
   std::string_view policies_refused = {};   // why there are no KV policies here; empty: there are
+  std::uint32_t block_tokens = 16;          // of the cache: pages are dropped by blocks
+  std::uint64_t context_asked = 0;  // --max-model-len where the KV cache holds less; 0: it holds it
 };
 
 // Under a KV policy a sequence may pass the context up to here: tokens and the tree keep some 30
@@ -111,6 +116,9 @@ std::uint64_t tenant_context(const TenantLimits& tenant);
 
 // Returns the policy that the request runs under.
 kv::KvPolicy policy_of(const Request& request, const RequestLimits& limits);
+// Returns the lengths of a sequence of the request that has so many tokens, as a KV policy counts
+// them.
+kv::SequenceLengths lengths_of(const Request& request, std::uint64_t tokens);
 // The error names the policy and why requests cannot run under it.
 Status check_policy(const kv::KvPolicy& policy, const RequestLimits& limits);
 // Returns how many tokens prompt and output of a request may have together, whoever asks.

@@ -16,6 +16,7 @@
 #include "engine/sampled_token.h"
 #include "engine/sampler.h"
 #include "kv/cache.h"
+#include "kv/memory/selected_pages.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::engine {
@@ -34,6 +35,9 @@ struct LaunchRows {
   std::span<const kv::memory::BlockTable> tables;  // one per group
   kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
   std::span<const TokenId> drafts = {};            // draft tokens behind the sequence's last token
+  // Of a sequence whose KV policy selects pages; the runner adds to its counters until the launch
+  // is collected.
+  kv::memory::SelectedPages selected = {};
 };
 
 // Samples a token by the logits of a row. Several samples may use one row: sequences that fork.

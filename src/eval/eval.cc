@@ -305,7 +305,7 @@ class Evaluation {
     ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend, create(configuration));
     const MeasureContext context = context_of(plan_, configuration);
     Measurement measured;
-    measured.bits_per_token = kv_bits_per_token_read(*backend, plan_.depth_end);
+    measured.bits_per_token = kv_bits_per_token_read(*backend, plan_.depth_first, plan_.depth_end);
     measured.bounded_share = bounded_share(*backend, plan_);
     ASSIGN_OR_RETURN(const std::vector<float> logprobs,
                      read_compared(*backend, context, reference, measured.divergence));

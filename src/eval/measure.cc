@@ -50,6 +50,8 @@ Result<std::vector<float>> read_depth(engine::Backend& backend, const MeasureCon
   request.prompt.assign(prompt.begin(), prompt.end());
   request.sampling.prompt_logprobs = 0;
   request.prompt_logprobs_start = plan.depth_first;
+  // Policies that select pages do so behind a prompt: what is measured is its continuation.
+  request.kv_policy_prompt_tokens = plan.depth_first;
   request.prompt_logits = std::move(reader);
   request.end.max_tokens = 1;
   std::vector<engine::Request> requests;
@@ -80,23 +82,27 @@ double kv_bits_per_token(const engine::Backend& backend) {
          layout.block_tokens;
 }
 
-double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t tokens) {
+double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t prompt_tokens,
+                              std::uint64_t tokens) {
   const kv::KvPolicy policy = backend.core_options().limits.kv_policy;
   const auto groups = backend.groups();
-  const auto bounded = static_cast<double>(std::count_if(
-      groups.begin(), groups.end(),
-      [&](const kv::memory::AttentionSpec& group) { return policy.of(group) != group; }));
+  const auto bounded = static_cast<double>(
+      std::count_if(groups.begin(), groups.end(),
+                    [](const kv::memory::AttentionSpec& group) { return group.window == 0; }));
+  const std::uint32_t block_tokens = backend.core_options().limits.block_tokens;
   const double dropped =
-      static_cast<double>(policy.tokens_dropped(tokens)) / static_cast<double>(tokens);
+      static_cast<double>(policy.tokens_dropped({prompt_tokens, tokens}, block_tokens)) /
+      static_cast<double>(tokens);
   return kv_bits_per_token(backend) * (1 - dropped * bounded / static_cast<double>(groups.size()));
 }
 
 double bounded_share(const engine::Backend& backend, const EvalPlan& plan) {
   const kv::KvPolicy policy = backend.core_options().limits.kv_policy;
   if (policy.is_full()) return 1;
+  const std::uint32_t block_tokens = backend.core_options().limits.block_tokens;
   std::uint64_t bounded = 0;
   for (std::uint64_t row = plan.depth_first; row < plan.depth_end; ++row) {
-    if (policy.tokens_dropped(row) > 0) ++bounded;
+    if (policy.tokens_dropped({plan.depth_first, row}, block_tokens) > 0) ++bounded;
   }
   return static_cast<double>(bounded) / static_cast<double>(plan.positions());
 }

@@ -27,8 +27,10 @@ struct MeasureContext {
 
 // Keys and values of one token in bits, all groups of layers together.
 double kv_bits_per_token(const engine::Backend& backend);
-// The mean over the first `tokens` tokens of a sequence, of which the backend's policy keeps some.
-double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t tokens);
+// The mean over the first `tokens` tokens of a sequence, of which the backend's policy keeps some
+// behind a prompt.
+double kv_bits_per_token_read(const engine::Backend& backend, std::uint64_t prompt_tokens,
+                              std::uint64_t tokens);
 // The share of positions at depth from which the backend's policy keeps something; 1 without one.
 double bounded_share(const engine::Backend& backend, const EvalPlan& plan);
 

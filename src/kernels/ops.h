@@ -170,6 +170,27 @@ constexpr std::uint64_t visible_keys_end(const Attention& job, std::uint64_t pos
 // before it attends; store_kv does the same with keys and values. GPUs follow this rule too
 // (kernels/cuda/ops.h, RopeAndStoreKv).
 
+// What KV policies that select pages observe of attention (kv/page_selection.h): the weight of each
+// visible key in a query's softmax. These two are one implementation for all sets and numerics, in
+// the order that stands here, beside attention and not part of it: no output depends on them.
+inline constexpr double kAttentionUnit = 0x1p30;  // all weights of a softmax together
+
+// scores[r * group + g, j] = scale * q . k[j] for the keys j <= first_position + r that row r sees,
+// [rows * group, stride]: of every key before it, without a window. Keys are floats as the cache
+// has them. Products are rounded and added up in 8 lanes by dimension % 8, folded like an 8-lane
+// reduction. `key` has room for a key.
+void observe_scores(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                    float* key, float* scores, std::size_t stride);
+
+struct KernelSet;
+// Of the scores of one query head, which are capped first where the model does that; they have room
+// for one more. With weights[j] as SamplingWeights has them (temperature 1, from the largest
+// score), of keys and of the learned sink where there is one, and W their sum, in double precision:
+//   sums[j] += weights[j] * (kAttentionUnit / W), cut off to an integer
+// Nothing is added where a score is not finite.
+void observe_weights(const KernelSet& kernels, const Attention& job, std::size_t keys,
+                     const float* sink, float* scores, std::uint32_t* weights, std::uint64_t* sums);
+
 // The smallest magnitude that is not finite then (kv/memory/element_range.h): one bound for
 // queries, keys and values.
 float first_infinite(Numerics numerics, kv::memory::Element element);

@@ -18,7 +18,7 @@ std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
 Result<CacheScope> Cache::scope(std::string_view space, std::string_view salt,
                                 std::string_view adapter, OwnerId owner, const KvPolicy& policy) {
   RETURN_IF_ERROR(check_keys({.adapter = policy.hash_key(adapter), .salt = salt}));
-  Namespace& found = find_namespace({std::string(space), std::string(adapter), policy});
+  Namespace& found = find_namespace({std::string(space), std::string(adapter), policy.of_rows()});
   const SaltId region = salts_.acquire(salt, owner);
   evictor_.account_opened();
   return CacheScope(salts_, found, policy, region, owner);
@@ -190,7 +190,7 @@ std::uint64_t Cache::blocks_needed(const Sequence& sequence, std::uint64_t token
 // matter: it reads rows that are there, and what is written comes after them.
 bool Cache::is_tail_shared(const Sequence& sequence) const {
   if (sequence.tail_.empty()) return false;
-  return pool_.users(sequence.tables_.front()[sequence.nodes_.size()]) > 1;
+  return pool_.users(sequence.tables_.front()[sequence.blocks_whole()]) > 1;
 }
 
 std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
@@ -200,7 +200,7 @@ std::variant<std::vector<Copy>, OutOfBlocks> Cache::reserve(Sequence& sequence,
   evictor_.make_room(cost.blocks_needed, sequence.tenant_);
 
   const std::uint64_t blocks = blocks_for(tokens, options_.block_tokens);
-  const std::uint64_t tail_block = sequence.nodes_.size();
+  const std::uint64_t tail_block = sequence.blocks_whole();
   const bool shared = is_tail_shared(sequence);
   std::vector<Copy> copies;
   for (std::uint32_t group = 0; group < groups(); ++group) {
@@ -255,6 +255,8 @@ Sequence Cache::fork(const Sequence& sequence) {
   tree_.pin(forked.last_node());
   forked.tail_ = sequence.tail_;
   forked.first_held_ = sequence.first_held_;
+  forked.blocks_unpublished_ = sequence.blocks_unpublished_;
+  forked.selection_ = sequence.selection_;
   const std::uint64_t blocks = sequence.blocks_computed();
   for (std::uint32_t group = 0; group < groups(); ++group) {
     const auto table = sequence.table(group).first(blocks);
@@ -275,7 +277,8 @@ void Cache::close(Sequence& sequence) {
       if (pool_.owner(last)) evictor_.request_ended(last);
     }
   }
-  curve_.request_closed(sequence.nodes_, sequence.request_, sequence.tail_.empty());
+  curve_.request_closed(sequence.nodes_, sequence.request_,
+                        sequence.tail_.empty() && sequence.blocks_unpublished_ == 0);
   // From the tail to the head, so that the head was used last and the tail leaves first.
   for (std::uint64_t block = sequence.tables_.front().size(); block-- > 0;) {
     for (std::uint32_t group = 0; group < groups(); ++group) {

@@ -94,6 +94,8 @@ class Cache : public CacheParts {
   // Gives back the blocks behind the last committed row: rows that were written there and not
   // committed are lost.
   void release_unwritten(Sequence& sequence);
+  // Releases a page that Sequence::drop_pages() returned.
+  void release_dropped(BlockId block) { release(block); }
   // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
   // with the pages of the block that committing it would deduplicate to. False, and nothing
   // happens, where that block lacks a page in a group in which the sequence has one.

@@ -19,7 +19,7 @@ void Cache::commit(Sequence& sequence, std::span<const TokenId> tokens,
     tokens = tokens.subspan(part.size());
     if (sequence.tail_.size() == options_.block_tokens) seal_tail(sequence, duplicates);
   }
-  if (options_.share && !sequence.tail_.empty()) publish_tail(sequence);
+  if (options_.share && !sequence.tail_.empty() && !sequence.has_dropped()) publish_tail(sequence);
   release_behind_windows(sequence);
 }
 
@@ -37,6 +37,10 @@ std::optional<NodeId> Cache::partial_block(const Sequence& sequence) const {
 }
 
 void Cache::seal_tail(Sequence& sequence, std::vector<BlockId>* duplicates) {
+  if (sequence.has_dropped()) {  // nobody else may read the block, so that it is never sealed
+    ++sequence.blocks_unpublished_;
+    return sequence.tail_.clear();
+  }
   if (!options_.share) return seal_alone(sequence);
   const std::uint64_t block = sequence.nodes_.size();
   const NodeId parent = sequence.last_node();

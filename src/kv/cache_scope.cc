@@ -6,6 +6,7 @@ namespace pagoda::kv {
 
 CacheScope::CacheScope(CacheScope&& other) noexcept
     : public_tokens(other.public_tokens),
+      tokens_found_max(other.tokens_found_max),
       priority(other.priority),
       counts_lookup(other.counts_lookup),
       session(std::move(other.session)),
@@ -22,6 +23,7 @@ CacheScope& CacheScope::operator=(CacheScope&& other) noexcept {
   if (this == &other) return *this;
   release();
   public_tokens = other.public_tokens;
+  tokens_found_max = other.tokens_found_max;
   priority = other.priority;
   counts_lookup = other.counts_lookup;
   session = std::move(other.session);

@@ -15,7 +15,7 @@ namespace pagoda::kv {
 
 class CacheScope {
  public:
-  // Takes over one reference of the salt. The namespace has the policy.
+  // Takes over one reference of the salt. The namespace is that of the policy's rows.
   CacheScope(SaltTable& salts, Namespace& space, const KvPolicy& policy, SaltId salt, OwnerId owner)
       : salts_(&salts), space_(&space), policy_(policy), salt_(salt), owner_(owner) {
     ++space_->scopes;
@@ -30,7 +30,7 @@ class CacheScope {
   std::span<const memory::AttentionSpec> groups() const { return space_->groups; }
   SaltId salt() const { return salt_; }
   OwnerId owner() const { return owner_; }
-  LookupScope lookup() const { return {root(), salt_, public_tokens, groups()}; }
+  LookupScope lookup() const { return {root(), salt_, public_tokens, groups(), tokens_found_max}; }
 
   // Would a block of the same tokens be the same block for both?
   bool same_region(const CacheScope& other) const {
@@ -39,6 +39,8 @@ class CacheScope {
 
   // This much of the prompt, rounded down to whole blocks, is public; all of it when the salt is.
   std::uint64_t public_tokens = 0;
+  // A match ends there at the latest (LookupScope).
+  std::uint64_t tokens_found_max = std::numeric_limits<std::uint64_t>::max();
   // The request's priority, for policies that look at it: smaller is more urgent.
   std::int32_t priority = 0;
   // Does the request look for its prompt? A request that resumes looked before, and one that

@@ -28,16 +28,17 @@ enum class MissReason : std::uint8_t {
   kOtherSalt,       // it is there under another salt of the same owner
   kDiffers,         // after some shared tokens the cache goes on with others
   kNeverSeen,       // nothing like it was there, or too long ago to be remembered
+  kObserved,        // the KV policy computes the last tokens of a prompt itself
   kWholeBlocks,     // a tier had every whole block of it, and tiers keep no part of a block
 };
 
-inline constexpr std::size_t kMissReasons = 14;
+inline constexpr std::size_t kMissReasons = 15;
 
 constexpr std::string_view reason_name(MissReason reason) {
   constexpr std::array<std::string_view, kMissReasons> kNames = {
       "none",       "too_short", "sharing_off",   "prompt_logprobs", "in_work",
       "evicted",    "cleared",   "other_adapter", "other_format",    "other_policy",
-      "other_salt", "differs",   "never_seen",    "whole_blocks"};
+      "other_salt", "differs",   "never_seen",    "observed",        "whole_blocks"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

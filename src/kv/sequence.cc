@@ -26,9 +26,11 @@ Sequence::Sequence(Sequence&& other) noexcept
       branch_(other.branch_),
       hashes_(std::move(other.hashes_)),
       nodes_(std::move(other.nodes_)),
+      blocks_unpublished_(other.blocks_unpublished_),
       tail_(std::move(other.tail_)),
       tables_(std::move(other.tables_)),
-      first_held_(std::move(other.first_held_)) {}
+      first_held_(std::move(other.first_held_)),
+      selection_(std::move(other.selection_)) {}
 
 Sequence& Sequence::operator=(Sequence&& other) noexcept {
   if (this == &other) return *this;
@@ -42,9 +44,11 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   branch_ = other.branch_;
   hashes_ = std::move(other.hashes_);
   nodes_ = std::move(other.nodes_);
+  blocks_unpublished_ = other.blocks_unpublished_;
   tail_ = std::move(other.tail_);
   tables_ = std::move(other.tables_);
   first_held_ = std::move(other.first_held_);
+  selection_ = std::move(other.selection_);
   return *this;
 }
 
@@ -60,6 +64,19 @@ std::uint64_t Sequence::blocks_held_alone(const BlockPool& pool) const {
     }
   }
   return blocks;
+}
+
+std::vector<BlockId> Sequence::drop_pages(const KvPolicy& policy, std::uint64_t prompt_tokens) {
+  const SequenceLengths lengths = {.prompt = prompt_tokens, .tokens = tokens_computed()};
+  std::vector<BlockId> pages;
+  for (std::uint32_t group = 0; group < tables_.size(); ++group) {
+    if (scope_.groups[group].window != 0) continue;
+    const std::vector<std::uint64_t> blocks = selection_->drop(policy, lengths, group);
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+      pages.push_back(tables_[group][*block]);
+    }
+  }
+  return pages;
 }
 
 void Sequence::expect(std::uint64_t tokens) {

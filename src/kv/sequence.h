@@ -14,6 +14,7 @@
 #include "kv/hash/block_hash.h"
 #include "kv/ids.h"
 #include "kv/lookup_scope.h"
+#include "kv/page_selection.h"
 #include "kv/session_table.h"
 
 namespace pagoda::kv {
@@ -29,10 +30,10 @@ class Sequence {
 
   // Tokens whose rows are in the held blocks.
   std::uint64_t tokens_computed() const {
-    return nodes_.size() * std::uint64_t{block_tokens_} + tail_.size();
+    return blocks_whole() * std::uint64_t{block_tokens_} + tail_.size();
   }
   // Blocks with such rows, the last one perhaps partial.
-  std::uint64_t blocks_computed() const { return nodes_.size() + (tail_.empty() ? 0 : 1); }
+  std::uint64_t blocks_computed() const { return blocks_whole() + (tail_.empty() ? 0 : 1); }
   // With how many tokens of the block the prompt ends; nothing where it does not, or not yet.
   std::optional<std::uint32_t> prompt_end_in(std::uint64_t block) const {
     const std::uint64_t begin = block * block_tokens_;
@@ -49,7 +50,7 @@ class Sequence {
     for (std::size_t group = 0; group < tables_.size(); ++group) {
       blocks += tables_[group].size() - blocks_missing(group);
     }
-    return blocks;
+    return blocks - (selection_ ? selection_->pages_dropped() : 0);
   }
   // Pages that no one else holds: closing the sequence adds at least these to the cache's
   // blocks_available(). `pool` is the cache's.
@@ -58,7 +59,8 @@ class Sequence {
   // nothing here.
   void expect(std::uint64_t tokens);
 
-  // The nodes of the whole blocks, from the first; without sharing they are all the root.
+  // The nodes of the whole blocks that were published, from the first; without sharing they are all
+  // the root. A sequence that dropped blocks publishes no more.
   std::span<const NodeId> nodes() const { return nodes_; }
   // The node that the sequence stands on: of its last whole block, or the root.
   NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
@@ -66,19 +68,38 @@ class Sequence {
   const LookupScope& lookup_scope() const { return scope_; }
   // Of its session, that the blocks it makes belong to.
   const BranchRef& branch() const { return branch_; }
-  // Does the sequence hold a page there? Not where the block left the group's window; sinks never
-  // leave it.
+  // Does the sequence hold a page there? Not where the block left the group's window, which sinks
+  // never leave, or was dropped.
   bool holds(std::uint32_t group, std::uint64_t block) const {
     return block < tables_[group].size() &&
-           (block >= first_held_[group] || block < sink_blocks(group));
+           (block >= first_held_[group] || block < sink_blocks(group)) &&
+           !(selection_ && selection_->is_dropped(group, block));
   }
-  // Entry b: the page of block b in the group. Entries that left the group's window are stale.
+  // What a KV policy that selects pages knows of the sequence; nullptr: no such policy runs.
+  PageSelection* selection() { return selection_ ? &*selection_ : nullptr; }
+  const PageSelection* selection() const { return selection_ ? &*selection_ : nullptr; }
+  // Begins to observe attention, behind a prompt of so many tokens. Nothing of the sequence was
+  // observed before.
+  void select_pages(std::uint64_t prompt_tokens) {
+    selection_.emplace(tables_.size(), block_tokens_, prompt_tokens);
+  }
+
+  // Drops the blocks that the policy lets go of now, behind a prompt of so many tokens, in every
+  // group without a window of its own. Returns their pages, which the caller releases
+  // (Cache::release_dropped), from the tail to the head. Rows that are computed from then on saw
+  // less than the tokens before them, and are not published.
+  std::vector<BlockId> drop_pages(const KvPolicy& policy, std::uint64_t prompt_tokens);
+  bool has_dropped() const { return selection_ && selection_->has_dropped(); }
+
+  // Entry b: the page of block b in the group. Entries that left the group's window, or were
+  // dropped, are stale.
   std::span<const BlockId> table(std::uint32_t group) const { return tables_[group]; }
 
  private:
   friend class Cache;
   Sequence(Cache& cache, const LookupScope& scope, std::uint32_t block_tokens);
 
+  std::uint64_t blocks_whole() const { return nodes_.size() + blocks_unpublished_; }
   std::uint64_t sink_blocks(std::uint32_t group) const {
     return scope_.groups[group].sink_blocks(block_tokens_);
   }
@@ -97,9 +118,11 @@ class Sequence {
   BranchRef branch_ = {};
   std::vector<BlockHash> hashes_;             // of the prompt's whole blocks, or empty
   std::vector<NodeId> nodes_;                 // of the whole blocks, from the first
+  std::uint64_t blocks_unpublished_ = 0;      // whole blocks behind those
   std::vector<TokenId> tail_;                 // computed tokens of the block after them
   std::vector<std::vector<BlockId>> tables_;  // [group][block]
   std::vector<std::uint64_t> first_held_;     // [group]: of the window's; only sinks before it
+  std::optional<PageSelection> selection_;
 };
 
 }  // namespace pagoda::kv

@@ -159,13 +159,13 @@ void Decoder::store(const LayerAttention& layer) {
       // A latent is its own value.
       const float* const value = latent_attention_ ? key : value_.data() + row * value_width;
       const kv::memory::SequenceView view = sequence_view(row, layer);
-      const std::uint64_t position = batch_tokens_[row].position;
+      const std::uint64_t slot = slot_of(row, layer);
       // What a page leaves unused is the same in all pages, so that nothing of its block's earlier
       // use is kept or sent to a store.
-      if (layer.view.layer == 0 && position % layer.view.layout.block_tokens == 0) {
-        view.clear_unused(position);
+      if (layer.view.layer == 0 && slot % layer.view.layout.block_tokens == 0) {
+        view.clear_unused(slot);
       }
-      if (!kernels_.store_kv(view, position, key, value)) nonfinite_rows_[row] = 1;
+      if (!kernels_.store_kv(view, slot, key, value)) nonfinite_rows_[row] = 1;
     }
   });
 }
@@ -180,6 +180,7 @@ void Decoder::attend(const LayerAttention& layer) {
   } else {
     attend_by_tile(layer);
   }
+  key_observer_.run();
 }
 
 // Returns how many consecutive tokens of a sequence attend together: as many as the kernels take at
@@ -210,10 +211,14 @@ void Decoder::list_tiles(const LayerAttention& layer) {
         {.job = job,
          .rows = {.view = sequence_view(row, layer),
                   .q = query_.data() + row * config_.heads * layer.heads.key_dim,
-                  .first_position = batch_tokens_[row].position,
+                  .first_position = slot_of(row, layer),
                   .rows = rows},
          .first_row = row,
          .sinks = layer.sinks});
+    if (layer.job.window == 0) {
+      key_observer_.add({.job = job, .rows = attention_tiles_.back().rows, .sinks = layer.sinks},
+                        layer.kv_group, batch_tokens_[row].position, sequence.selected);
+    }
     row += rows;
   }
 }

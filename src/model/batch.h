@@ -6,6 +6,7 @@
 
 #include "base/token_id.h"
 #include "kv/memory/cache_groups.h"
+#include "kv/memory/selected_pages.h"
 #include "kv/memory/view.h"
 
 namespace pagoda::model {
@@ -18,6 +19,8 @@ struct SequenceRows {
   std::span<const kv::memory::BlockTable> tables;  // one per group
   // What layers without a window of their own see: the sequence's KV policy.
   kv::memory::AttentionSpec policy = {};
+  // What a KV policy that selects pages has left of it, and observes.
+  kv::memory::SelectedPages selected = {};
 };
 
 struct Batch {

@@ -3,35 +3,11 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "model/decoder_sizes.h"
 #include "model/kv_groups.h"
 
 namespace pagoda::model {
 namespace {
-
-template <class Width>
-std::size_t widest_of(const Config& config, const Width& width) {
-  std::size_t widest = 0;
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    widest = std::max<std::size_t>(widest, width(layer));
-  }
-  return widest;
-}
-
-// Returns the scratch bytes of one thread: the kernels' own or a row of floats, and for attention
-// also the partials of one tile, twice.
-std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernels) {
-  const std::size_t columns = std::max<std::size_t>(
-      {config.width, config.hidden_width, config.experts.hidden_width, config.experts.shared_width,
-       config.latent.query_rank, config.latent.rank, config.latent.plain_dim,
-       widest_of(config, [&](std::uint32_t layer) { return config.mixed_width(layer); })});
-  const std::size_t attention = widest_of(config, [&](std::uint32_t layer) {
-    const HeadShape heads = config.heads_of(layer);
-    const std::size_t queries = std::max(kernels.attention_queries, config.heads / heads.kv_heads);
-    const std::size_t partials = 2 * kernels::partial_floats(queries, heads.value_dim);
-    return kernels.attention_scratch(heads.key_dim, heads.value_dim) + partials * sizeof(float);
-  });
-  return std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
-}
 
 // A sink's score is its learned logit, and its weight 1.
 std::vector<float> sink_partials(const std::vector<float>& logits, std::size_t value_dim) {
@@ -57,9 +33,8 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       group_plan_(plan_kv_groups(config, kernels, options.kv_cache_dtype, options.block_tokens)),
       ropes_(config, weights.rope_frequencies, options.rows_max),
       sink_queries_(config, kernels, weights.rope_frequencies, options.rows_max,
-                    widest_of(config, [&](std::uint32_t layer) {
-                      return std::size_t{config.heads} * config.heads_of(layer).key_dim;
-                    })) {
+                    query_floats_max(config)),
+      key_observer_(kernels, pool) {
   ASSERT(options.rows_max > 0 && options.block_tokens > 0, "empty batches and blocks do not exist");
   const std::size_t rows = options.rows_max;
   residual_.resize(rows, config.width);

@@ -22,6 +22,7 @@
 #include "model/config.h"
 #include "model/feed_forward.h"
 #include "model/float_rows.h"
+#include "model/key_observer.h"
 #include "model/kv_groups.h"
 #include "model/latent_attention.h"
 #include "model/matmul_runner.h"
@@ -132,6 +133,9 @@ class Decoder {
     return layer.job.window == 0 && sink_queries_.sees_gap(row);
   }
   kv::memory::SequenceView sequence_view(std::size_t row, const LayerAttention& layer) const;
+  std::uint64_t slot_of(std::size_t row, const LayerAttention& layer) const {
+    return batch_tokens_[row].sequence->selected.slot(layer.kv_group, batch_tokens_[row].position);
+  }
   std::size_t activation_bytes(std::size_t columns) const {
     return kernels::activation_bytes(kernels_.numerics, columns, options_.rows_max);
   }
@@ -147,6 +151,7 @@ class Decoder {
   kv::memory::CacheGroupPlan group_plan_;
   BatchRopes ropes_;
   SinkQueries sink_queries_;
+  KeyObserver key_observer_;
   std::vector<std::vector<float>> sinks_;  // [layers][heads] partial results; empty: no sinks
 
   // Activations, [rows_max, …] each, allocated once.

@@ -20,12 +20,14 @@ std::uint64_t largest_fitting(std::uint64_t most, const Fits& fits) {
 
 }  // namespace
 
-std::uint64_t BlockDemand::blocks_at_peak(Groups groups, std::uint64_t tokens) const {
+std::uint64_t BlockDemand::blocks_at_peak(Groups groups, std::uint64_t tokens,
+                                          std::uint64_t tokens_held) const {
   const std::uint64_t whole = (tokens + block_tokens - 1) / block_tokens;
+  const std::uint64_t held = (tokens_held + block_tokens - 1) / block_tokens;
   std::uint64_t blocks = 0;
   for (const kv::memory::AttentionSpec& spec : groups) {
     if (spec.window == 0) {
-      blocks += whole;
+      blocks += held;
       continue;
     }
     // A window group keeps the window - 1 tokens before the chunk's first token, and the chunk.

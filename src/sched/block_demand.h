@@ -17,7 +17,12 @@ struct BlockDemand {
   std::uint32_t block_tokens = 16;
   std::uint32_t chunk_tokens_max = 1;  // most tokens of one sequence in launches that run
 
-  std::uint64_t blocks_at_peak(Groups groups, std::uint64_t tokens) const;
+  std::uint64_t blocks_at_peak(Groups groups, std::uint64_t tokens) const {
+    return blocks_at_peak(groups, tokens, tokens);
+  }
+  // The same where full-attention groups hold no more than so many of the tokens.
+  std::uint64_t blocks_at_peak(Groups groups, std::uint64_t tokens,
+                               std::uint64_t tokens_held) const;
   // Returns how many blocks the pool must have to serve a request that runs alone: the blocks at
   // its peak, and for each group the block that a partial prefix match is copied from.
   std::uint64_t blocks_alone(Groups groups, std::uint64_t tokens) const {

@@ -105,6 +105,7 @@ class Planner {
   std::uint64_t slots_kept(const SchedulerView& now, TenantId id) const;
   bool prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                       std::uint64_t tokens_matched) const;
+  std::uint64_t blocks_at_peak(const SequenceTask& task, std::uint64_t tokens) const;
   std::uint64_t blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                               const kv::Match& match) const;
   std::uint64_t blocks_promised(const SequenceTask& task) const;

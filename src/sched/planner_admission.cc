@@ -54,7 +54,8 @@ void Planner::walk_waiting(const SchedulerView& now) {
       plan_.deferred.push_back({.task = task, .reason = WaitReason::kNew});
       walk_.close_tenant();
     } else {
-      const std::uint64_t tokens = std::min(chunk(tokens_behind, true), tokens_allowed);
+      const std::uint64_t tokens =
+          std::min(chunk(task->tokens_behind(matched(*task, tokens_behind)), true), tokens_allowed);
       shares_.take(task->tenant, tokens);
       plan_.admit.push_back({task, static_cast<std::uint32_t>(tokens)});
       token_budget_ -= tokens;
@@ -120,7 +121,7 @@ std::optional<WaitReason> Planner::reached_limit(const SchedulerView& now,
   const ClassUse& use = classes_[task.context_class];
   // The class's share never holds back a class without a running sequence.
   if (context_class.share >= 1.0 || use.sequences == 0) return std::nullopt;
-  const std::uint64_t blocks = demand_.blocks_at_peak(task.scope->groups(), task.length());
+  const std::uint64_t blocks = blocks_at_peak(task, task.length());
   if (use.sequences + task.sequence_count >
           ContextClasses::part(context_class, options_.sequences_max) ||
       use.blocks + blocks > ContextClasses::part(context_class, now.cache.pool().blocks())) {
@@ -153,7 +154,7 @@ std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
 bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                              std::uint64_t tokens_matched) const {
   if (task.compute_whole_prompt) return false;
-  const std::span<const TokenId> wanted = std::span(task.tokens).first(task.tokens.size() - 1);
+  const std::span<const TokenId> wanted = task.scope->lookup().findable(task.tokens);
   const auto is_ahead = [&](const SequenceTask& other) {
     if (other.priority > task.priority || !other.scope->same_region(*task.scope)) return false;
     const std::uint64_t shared = shared_prefix(wanted, other.tokens);
@@ -166,6 +167,10 @@ bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                      [&](const Admission& admission) { return is_ahead(*admission.task); });
 }
 
+std::uint64_t Planner::blocks_at_peak(const SequenceTask& task, std::uint64_t tokens) const {
+  return demand_.blocks_at_peak(task.scope->groups(), tokens, task.tokens_held_max(tokens));
+}
+
 // Returns how many blocks must be available for the sequence to compute all its known tokens.
 std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                                      const kv::Match& match) const {
@@ -174,7 +179,7 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
     const kv::memory::BlocksKept kept(spec, match.tokens, demand_.block_tokens);
     held += kept.count(0, match.nodes.size() + (match.partial ? 1 : 0));
   }
-  const std::uint64_t peak = demand_.blocks_at_peak(task.scope->groups(), task.length());
+  const std::uint64_t peak = blocks_at_peak(task, task.length());
   return now.cache.blocks_needed(*task.scope, match, match.tokens) +
          (peak > held ? peak - held : 0);
 }
@@ -182,7 +187,7 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
 // Returns how many blocks a running sequence will still take, for the rest of its known tokens and
 // its next token.
 std::uint64_t Planner::blocks_promised(const SequenceTask& task) const {
-  const std::uint64_t peak = demand_.blocks_at_peak(task.scope->groups(), task.length() + 1);
+  const std::uint64_t peak = blocks_at_peak(task, task.length() + 1);
   const std::uint64_t held = task.sequence->blocks_held();
   return peak - std::min(peak, held);
 }
@@ -203,8 +208,7 @@ void Planner::count_admitted(const SequenceTask& task, std::uint64_t blocks) {
   blocks_left_ -= blocks;
   sequences_left_ -= task.sequence_count;
   classes_[task.context_class].sequences += task.sequence_count;
-  classes_[task.context_class].blocks +=
-      demand_.blocks_at_peak(task.scope->groups(), task.length());
+  classes_[task.context_class].blocks += blocks_at_peak(task, task.length());
   sequences_admitted_[task.tenant.value()] += task.sequence_count;
   kv_tokens_admitted_[task.tenant.value()] += task.length();
 }

@@ -136,10 +136,11 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
   if (open == nullptr) return false;
   task.scope->counts_lookup = false;  // counts the first lookup only, not those of resumes
   task.scope->branch = open->sequence.branch();
-  const std::uint64_t behind = task.length() - match.tokens;
+  const std::uint64_t behind = task.tokens_behind(match.tokens);
   const auto tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, admission.tokens_max));
   open->sequence.expect(task.tokens_expected());
+  if (task.drops) open->sequence.select_pages(task.drops->prompt_tokens);
   auto reserved = cache_.reserve(open->sequence, match.tokens + tokens);
   auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);
   if (copies == nullptr) {
@@ -162,7 +163,8 @@ bool Scheduler::admit(const Admission& admission, Step& step) {
     task.tokens_cached = match.tokens;
     task.prompt_tokens_seen = found.tokens;
   }
-  task.class_blocks = demand_.blocks_at_peak(task.scope->groups(), task.length());
+  task.class_blocks = demand_.blocks_at_peak(task.scope->groups(), task.length(),
+                                             task.tokens_held_max(task.length()));
   start_running(task);
   launch_chunk(step, {.task = &task,
                       .first = match.tokens,
@@ -179,6 +181,7 @@ void Scheduler::skip_ahead(SequenceTask& task) {
   auto* const open = std::get_if<kv::Opened>(&opened);
   if (open == nullptr) return;
   open->sequence.expect(task.tokens_expected());
+  if (task.drops) open->sequence.select_pages(task.drops->prompt_tokens);
   task.scope->branch = open->sequence.branch();
   task.sequence = std::move(open->sequence);
   task.tokens_launched = match.tokens;

@@ -20,6 +20,11 @@ void Scheduler::commit(const ScheduledChunk& chunk) {
   for (const kv::BlockId block : duplicates_)
     pending_releases_.push_back({task.last_launch, block});
   duplicates_.clear();
+  if (!task.drops) return;
+  for (const kv::BlockId page :
+       task.sequence->drop_pages(task.drops->policy, task.drops->prompt_tokens)) {
+    cache_.release_dropped(page);
+  }
 }
 
 void Scheduler::append(SequenceTask& task, TokenId token) {

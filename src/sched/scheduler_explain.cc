@@ -16,7 +16,7 @@ kv::Explanation Scheduler::explain(const kv::CacheScope& scope, std::span<const 
             .reason = kv::MissReason::kPromptLogprobs,
             .tokens_reachable = why.stops_at()};
   }
-  const auto wanted = prompt.first(prompt.size() - 1);
+  const auto wanted = scope.lookup().findable(prompt);
   for (const SequenceTask* const other : running_) {
     if (!other->scope->same_region(scope)) continue;
     const std::uint64_t shared = shared_prefix(wanted, other->tokens);

@@ -12,6 +12,7 @@
 // the task (Scheduler::quiet).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -33,6 +34,18 @@ enum class TaskState : std::uint8_t { kWaiting, kRunning, kPreempted, kParked, k
 
 inline constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
+// PageDrops says how the KV policy of a sequence drops pages, where it selects them and the
+// sequence may become long enough.
+struct PageDrops {
+  kv::KvPolicy policy;
+  std::uint64_t prompt_tokens = 0;  // known tokens behind them count as output
+  std::uint32_t block_tokens = 16;
+
+  std::uint64_t tokens_until(std::uint64_t tokens) const {
+    return policy.tokens_until_drop({prompt_tokens, tokens}, block_tokens);
+  }
+};
+
 struct SequenceTask {
   // The owner sets these fields before Scheduler::enqueue.
   std::vector<TokenId> tokens;  // the prompt, then the output so far
@@ -44,6 +57,7 @@ struct SequenceTask {
   std::int64_t deadline_ns = kNoDeadline;
   bool compute_whole_prompt = false;  // blocks are shared and deduplicated, but none is reused
   std::optional<kv::CacheScope> scope;
+  std::optional<PageDrops> drops;
   std::vector<kv::BlockHash> block_hashes;  // of the prompt's full blocks, when blocks are hashed
 
   // The loader of pages from other tiers sets this flag while the sequence should wait for pages of
@@ -97,9 +111,32 @@ struct SequenceTask {
   // until it is known which of its draft tokens are its own.
   std::uint64_t tokens_behind() const {
     const bool forks_first = sequence_count > 1 && samples_in_flight > 0;
-    const bool may_run =
-        length() < tokens_max && !forks_first && drafts_in_flight == 0 && !is_paused();
-    return may_run ? length() - tokens_launched : 0;
+    const bool may_run = length() < tokens_max && !forks_first && drafts_in_flight == 0 &&
+                         !is_paused() && !awaits_page_drop();
+    return may_run ? tokens_behind(tokens_launched) : 0;
+  }
+  // Returns how many tokens behind the first `computed` may be computed at once: where pages are
+  // dropped, no more than see the same pages.
+  std::uint64_t tokens_behind(std::uint64_t computed) const {
+    const std::uint64_t behind = length() - computed;
+    return drops ? std::min(behind, drops->tokens_until(computed)) : behind;
+  }
+  // Behind the prompt the next tokens see what is left once those before them are computed.
+  bool awaits_page_drop() const {
+    return drops && tokens_launched >= drops->prompt_tokens && tokens_computed() < tokens_launched;
+  }
+  // Returns how many tokens a full-attention group holds at most until so many are computed; of a
+  // sequence that has dropped pages, from now on.
+  std::uint64_t tokens_held_max(std::uint64_t computed) const {
+    if (!drops) return computed;
+    const kv::KvPolicy& policy = drops->policy;
+    if (!sequence || !sequence->has_dropped()) {
+      return policy.tokens_held_max({drops->prompt_tokens, computed}, drops->block_tokens);
+    }
+    const std::uint64_t dropped = policy.tokens_dropped(
+        {drops->prompt_tokens, sequence->tokens_computed()}, drops->block_tokens);
+    return std::min(computed - dropped,
+                    policy.tokens_held_max({.prompt = 0, .tokens = computed}, drops->block_tokens));
   }
   // Returns for how many tokens memory is taken ahead: under a KV policy a limit may be far away.
   std::uint64_t tokens_expected() const {

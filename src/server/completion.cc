@@ -372,7 +372,9 @@ Usage Completion::usage() const {
     const std::uint64_t output = choices_[i].text.tokens();
     usage.add_completion(output);
     const Prompt& prompt = request_.prompts[i / request_.choices_per_prompt()];
-    if (!policy.is_full()) usage.add_bounded(policy, prompt.tokens.size() + output);
+    if (policy.is_full()) continue;
+    usage.add_bounded(policy, {prompt.tokens.size(), prompt.tokens.size() + output},
+                      model_.engine.limits().block_tokens);
   }
   return usage;
 }

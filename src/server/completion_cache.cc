@@ -34,7 +34,8 @@ bool Completion::policy_drops() const {
   const std::size_t each = request_.choices_per_prompt();
   for (std::size_t i = 0; i < choices_.size() && !policy.is_full(); ++i) {
     const std::uint64_t prompt = request_.prompts[i / each].tokens.size();
-    if (policy.tokens_dropped(prompt + choices_[i].text.tokens()) > 0) return true;
+    const kv::SequenceLengths lengths = {prompt, prompt + choices_[i].text.tokens()};
+    if (policy.tokens_dropped(lengths, model_.engine.limits().block_tokens) > 0) return true;
   }
   return false;
 }
@@ -94,6 +95,7 @@ Json Completion::explained() const {
                               .salted_beside_tiers = is_salted && !model_.tiers.empty(),
                               .option_name = option_name_,
                               .policy = engine::policy_of(request_.engine, model_.engine.limits()),
+                              .block_tokens = model_.engine.limits().block_tokens,
                               .form = model_.form ? &model_.form->found.form : nullptr};
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {

@@ -206,16 +206,25 @@ TEST(EngineInvariance, AlternatingWindows) {
       run_mix(model, draw_requests(model.config(), 10, 50, 20), backend_options(90, model, 4)), 0u);
 }
 
+// KV policies that requests have, each another than the one before it.
+enum class Policies : std::uint8_t { kNone, kMasks, kSelections };
+
 struct MixCase {
   model::ModelCase model;
   KernelConfig kernel_config;
   std::uint64_t kv_blocks = 70;  // memory is short: some requests are preempted
-  bool policies = false;         // requests have KV policies, each another than the one before it
+  Policies policies = Policies::kNone;
 };
 
-void draw_policies(std::vector<Request>& requests) {
-  const std::vector<kv::KvPolicy> policies = {
+void draw_policies(Policies kind, std::vector<Request>& requests) {
+  const std::vector<kv::KvPolicy> masks = {
       {.window = 9}, {}, {.window = 12, .sinks = 3}, {.window = 7, .sinks = 18}, {.window = 1}};
+  std::vector<kv::KvPolicy> selections;
+  for (const char* const name :
+       {"h2o:16+4", "snapkv:12+5", "full", "h2o:9+7", "snapkv:24+3/7", "h2o:30+1"}) {
+    selections.push_back(kv::KvPolicy::parse(name).value());
+  }
+  const std::vector<kv::KvPolicy>& policies = kind == Policies::kMasks ? masks : selections;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     // Every second one is that of the request before it: they share.
     requests[i].kv_policy = policies[i / 2 % policies.size()];
@@ -223,7 +232,7 @@ void draw_policies(std::vector<Request>& requests) {
 }
 void PrintTo(const MixCase& c, std::ostream* out) {
   *out << c.model.name << " on " << c.kernel_config.set->name;
-  if (c.policies) *out << " with policies";
+  if (c.policies != Policies::kNone) *out << " with policies";
   if (!c.kernel_config.element) return;
   const auto elements = c.kernel_config.element->elements(kv::memory::Element::kBF16);
   *out << ", elements " << static_cast<int>(elements.keys) << " and "
@@ -264,13 +273,34 @@ std::vector<MixCase> all_mixes() {
     mixes.push_back({{"arch_gpt_oss"}, {set, Element::kE4M3}, 220});
     mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}});
     // KV policies, over layers of every kind and integers.
-    mixes.push_back({{"stories260K"}, {set, Element::kBF16}, 70, true});
-    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220, true});
-    mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}, 70, true});
+    mixes.push_back({{"stories260K"}, {set, Element::kBF16}, 70, Policies::kMasks});
+    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220, Policies::kMasks});
+    mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}, 70, Policies::kMasks});
     mixes.push_back({seeded("qwen3 Q8_0", TensorType::kQ8_0, true),
                      {set, kv::memory::Elements(Element::kInt8, Element::kInt4)},
                      70,
-                     true});
+                     Policies::kMasks});
+    // Policies that select pages, over every element and layers of every kind.
+    for (const kv::memory::Elements elements : {kv::memory::Elements(Element::kF32),
+                                                {Element::kF16},
+                                                {Element::kBF16},
+                                                {Element::kE4M3},
+                                                {Element::kE5M2},
+                                                {Element::kInt8},
+                                                {Element::kInt4},
+                                                {Element::kInt8, Element::kInt4}}) {
+      mixes.push_back({seeded("qwen3 Q8_0", TensorType::kQ8_0, true),
+                       {set, elements},
+                       70,
+                       Policies::kSelections});
+    }
+    mixes.push_back({seeded("windows", TensorType::kQ8_0, false),
+                     {set, Element::kBF16},
+                     120,
+                     Policies::kSelections});
+    mixes.push_back({{"arch_gpt_oss"}, {set, Element::kBF16}, 220, Policies::kSelections});
+    mixes.push_back({{"arch_deepseek3"}, {set, Element::kInt8}, 70, Policies::kSelections});
+    mixes.push_back({{"arch_gemma4_shared"}, {set, Element::kBF16}, 120, Policies::kSelections});
     mixes.push_back({seeded("llama Q8_0", TensorType::kQ8_0, false), {set, Element::kF32}});
     mixes.push_back({seeded("llama Q4_K", TensorType::kQ4_K, false), {set, Element::kF16}});
     mixes.push_back({seeded("qwen3 BF16", TensorType::kBF16, true), {set, Element::kBF16}});
@@ -279,13 +309,62 @@ std::vector<MixCase> all_mixes() {
   return mixes;
 }
 
+// Sequences that dropped pages are preempted too, and compute their rows again in the same steps.
+TEST(EngineInvariance, SelectedPagesWithTooLittleMemory) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  struct Row {
+    const char* policy;
+    std::uint64_t blocks;
+  };
+  for (const Row& row : {Row{"h2o:40+6", 32}, Row{"snapkv:20+6", 60}}) {
+    std::vector<Request> requests = draw_requests(model.config(), 14, 40, 40);
+    for (Request& request : requests) request.kv_policy = kv::KvPolicy::parse(row.policy).value();
+    EXPECT_GT(run_mix(model, requests, backend_options(row.blocks, model, 4)), 0u) << row.policy;
+  }
+}
+
+// An answer may be longer than what the KV cache holds: under h2o it stays bounded.
+TEST(EngineInvariance, AnswersUnderH2oOutgrowTheCache) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  std::vector<Request> requests = draw_requests(model.config(), 4, 40, 300);
+  for (Request& request : requests) {
+    request.kv_policy = kv::KvPolicy::parse("h2o:64+16").value();
+    request.constraint = nullptr;
+  }
+  BackendOptions options = backend_options(40, model, 4);
+  const auto alone = answers_alone(model, options, requests);
+  EngineFixture fixture(model, options, *kernels::available_sets().back());
+  std::vector<std::shared_ptr<TestSink>> got;
+  for (const Request& request : requests) got.push_back(fixture.submit(request));
+  fixture.run();
+  expect_same(got, alone);
+  EXPECT_LT(fixture.backend().kv_tokens(), 170u);
+  EXPECT_GE(got.front()->answers.front().tokens.size(), 297u);
+}
+
+// A policy is none where it drops nothing.
+TEST(EngineInvariance, LargeBudgetsGiveTheFullContext) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  std::vector<Request> requests = draw_requests(model.config(), 6, 60, 20);
+  const BackendOptions options = backend_options(400, model, 16);
+  const auto full = answers_alone(model, options, requests);
+  const auto selected = [&](const char* name) {
+    for (Request& request : requests) request.kv_policy = kv::KvPolicy::parse(name).value();
+    return answers_alone(model, options, requests);
+  };
+  expect_same(selected("h2o:500"), full);
+  expect_same(selected("snapkv:500"), full);
+  const auto bounded = selected("h2o:32+4");
+  EXPECT_FALSE(same_scores(bounded[0]->answers[0].scores, full[0]->answers[0].scores));
+}
+
 class EveryKernelConfig : public testing::TestWithParam<MixCase> {};
 
 TEST_P(EveryKernelConfig, NothingChangesAnOutput) {
   const model::AnyModel model(GetParam().model);
   const KernelConfig& kernel_config = GetParam().kernel_config;
   std::vector<Request> requests = draw_requests(model.parts().config, 8, 40, 16);
-  if (GetParam().policies) draw_policies(requests);
+  if (GetParam().policies != Policies::kNone) draw_policies(GetParam().policies, requests);
   run_mix(model.parts(), requests,
           backend_options(GetParam().kv_blocks, model.parts(), 4, kernel_config), kernel_config,
           kFewWays);

@@ -23,10 +23,10 @@ TEST(KvPolicy, RefusesOtherNamesAndSaysWhatItExpects) {
   for (const char* const text :
        {"", "window", "window:", "window:0", "window:-1", "window:1k", "window:5 ", "streaming:4",
         "streaming:4+", "streaming:+4", "streaming:4+0", "streaming:4+5+6", "streaming:4x+5",
-        "window:4294967296", "h2o:64", "Full"}) {
+        "window:4294967296", "h2o", "Full"}) {
     const Result<KvPolicy> read = KvPolicy::parse(text);
     ASSERT_FALSE(read.ok()) << text;
-    EXPECT_NE(read.error().message.find("expected full, window:W or streaming:S+W"),
+    EXPECT_NE(read.error().message.find("expected full, window:W, streaming:S+W"),
               std::string::npos);
   }
 }
@@ -40,12 +40,12 @@ TEST(KvPolicy, CountsWhatTheNextQueryDoesNotSee) {
         for (std::uint64_t j = 0; j < tokens; ++j) {
           unseen += j + window <= tokens && j >= sinks ? 1 : 0;
         }
-        EXPECT_EQ(policy.tokens_dropped(tokens), unseen)
+        EXPECT_EQ(policy.tokens_dropped({.prompt = 0, .tokens = tokens}, 4), unseen)
             << policy.name() << " behind " << tokens << " tokens";
       }
     }
   }
-  EXPECT_EQ(KvPolicy{}.tokens_dropped(1'000'000), 0u);
+  EXPECT_EQ(KvPolicy{}.tokens_dropped({.prompt = 7, .tokens = 1'000'000}, 16), 0u);
 }
 
 TEST(KvPolicy, LeavesWindowsOfTheModelAsTheyAre) {

@@ -62,6 +62,62 @@ TEST(KvPolicyApi, TellsWhatWasKeptAndDropped) {
   EXPECT_EQ(explained["kv_policy"]["tokens_kept"], 49);
 }
 
+// The usage of a request whose policy selects pages: whole blocks of 16 tokens go.
+TEST(KvPolicyApi, SelectsPagesByAttention) {
+  StoryFixture& fixture = policy_fixture();
+  const std::string prompt = repeated(" Tom and Lily.", 30);
+  struct Row {
+    Json policy;
+    const char* name;
+    bool grows;  // with the output
+  };
+  const std::vector<Row> rows = {
+      {{{"type", "h2o"}, {"budget", 64}, {"recent", 16}}, "h2o:64+16", false},
+      {"h2o:64+16", "h2o:64+16", false},
+      {{{"type", "h2o"}, {"budget", 64}}, "h2o:64+32", false},
+      {{{"type", "snapkv"}, {"budget", 64}, {"window", 16}, {"kernel", 3}}, "snapkv:64+16/3", true},
+      {{{"type", "snapkv"}, {"budget", 64}}, "snapkv:64+32", true}};
+  for (const Row& row : rows) {
+    const Json reply = fixture.complete(
+        story_body({{"prompt", prompt}, {"max_tokens", 100}, {"kv_policy", row.policy}}));
+    const Json usage = reply["usage"];
+    EXPECT_EQ(usage["kv_policy"]["name"], row.name);
+    const auto all = usage["total_tokens"].get<std::uint64_t>();
+    const auto kept = usage["kv_policy"]["tokens_kept"].get<std::uint64_t>();
+    const auto dropped = usage["kv_policy"]["tokens_dropped"].get<std::uint64_t>();
+    EXPECT_EQ(kept + dropped, all) << row.name;
+    EXPECT_EQ(dropped % 16, 0u) << row.name;
+    EXPECT_LE(kept, row.grows ? 164u : 64u) << row.name;
+    EXPECT_EQ(reply["truncated"], true);
+    // Asked again, the answer is the same, and the observed tokens are computed again.
+    const Json again = fixture.complete(story_body({{"prompt", prompt},
+                                                    {"max_tokens", 100},
+                                                    {"kv_policy", row.policy},
+                                                    {"cache_explain", true}}));
+    EXPECT_EQ(again["choices"], reply["choices"]) << row.name;
+    EXPECT_GT(again["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    EXPECT_EQ(again["cache_explain"]["reason"], "observed") << again["cache_explain"];
+  }
+  const Json short_reply =
+      fixture.complete(story_body({{"max_tokens", 5}, {"kv_policy", "h2o:64+16"}}));
+  EXPECT_EQ(short_reply["usage"]["kv_policy"]["tokens_dropped"], 0);
+  EXPECT_FALSE(short_reply.contains("truncated"));
+  const Json explained = fixture.ask(
+      "/cache/explain",
+      story_body({{"prompt", prompt}, {"max_tokens", 100}, {"kv_policy", "snapkv:64+16"}}));
+  EXPECT_EQ(explained["kv_policy"]["name"], "snapkv:64+16");
+  EXPECT_GT(explained["kv_policy"]["tokens_dropped"], 0);
+}
+
+// Distances grow with the text: past the context the model has never seen them.
+TEST(KvPolicyApi, SelectedPagesEndAtTheContext) {
+  StoryFixture& fixture = policy_fixture();
+  const HttpReply reply = fixture.post(
+      kCompletionsPath, story_body({{"max_tokens", kStoryContext}, {"kv_policy", "h2o:64+16"}}));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.body, HasSubstr("the context holds 512"));
+}
+
 TEST(KvPolicyApi, LetsPromptAndOutputPassTheContext) {
   StoryFixture& fixture = policy_fixture();
   const Json reply = fixture.complete(
@@ -106,8 +162,15 @@ TEST(KvPolicyApi, RefusesWhatIsNoPolicyByItsField) {
   };
   const std::vector<Row> rows = {
       {7, "kv_policy", "expected an object or a string"},
-      {"h2o:64", "kv_policy", "expected full, window:W or streaming:S+W"},
-      {{{"type", "h2o"}}, "kv_policy.type", "expected"},
+      {"h2o", "kv_policy", "expected full, window:W, streaming:S+W"},
+      {{{"type", "tova"}}, "kv_policy.type", "expected"},
+      {{{"type", "h2o"}}, "kv_policy.budget", "is missing"},
+      {{{"type", "h2o"}, {"budget", 64}, {"recent", 64}}, "kv_policy", "fewer than the budget"},
+      {{{"type", "h2o"}, {"budget", 64}, {"recent", 0}}, "kv_policy.recent", ""},
+      {"h2o:64+70", "kv_policy", "recent tokens must be"},
+      {{{"type", "snapkv"}, {"budget", 64}, {"kernel", 4}}, "kv_policy", "an odd number"},
+      {{{"type", "snapkv"}, {"budget", "x"}}, "kv_policy.budget", ""},
+      {"snapkv:513", "kv_policy", "keeps 513 tokens, but the context holds 512"},
       {Json::object(), "kv_policy.type", "expected"},
       {{{"type", "window"}}, "kv_policy.window", "is missing"},
       {{{"type", "window"}, {"window", 0}}, "kv_policy.window", ""},

@@ -26,12 +26,20 @@ std::string text_of(std::span<const TokenId> tokens) {
 class Witness final : public engine::ReplySink {
  public:
   Witness(const engine::Request& request, std::uint64_t number, std::uint64_t tokens_max,
-          const ToyModel& model)
-      : request_(request), number_(number), answers_(request.sampling.n) {
+          const ToyModel& model, std::uint32_t block_tokens)
+      : request_(request),
+        number_(number),
+        answers_(request.sampling.n),
+        findable_(request.prompt.size() - 1) {
+    const kv::KvPolicy policy = request.kv_policy.value_or(kv::KvPolicy{});
+    const kv::SequenceLengths longest = {request.prompt.size(), tokens_max};
+    drops_ = policy.selects_pages() && policy.tokens_dropped(longest, block_tokens) > 0;
+    if (drops_) findable_ = std::min(findable_, policy.first_observed(request.prompt.size()));
     for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
       if (request.action == engine::CacheAction::kNone) {
-        truth_.push_back(model.generate_single(
-            request.prompt, i, tokens_max, request.kv_policy.value_or(kv::KvPolicy{}).attention()));
+        truth_.push_back(model.generate_single(request.prompt, i, tokens_max,
+                                               request.kv_policy.value_or(kv::KvPolicy{}),
+                                               block_tokens));
       } else {
         truth_.emplace_back();  // nothing is computed
       }
@@ -108,6 +116,9 @@ class Witness final : public engine::ReplySink {
                        [](const Given& given) { return given.reason.has_value(); });
   }
   bool ran() const { return ran_; }
+  // Tokens of the prompt that may be found: a policy that will drop pages observes the last ones.
+  std::uint64_t findable() const { return findable_; }
+  std::uint64_t drops() const { return drops_ ? answers_whole_ : 0; }
   const std::string& failure() const { return failure_; }
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t tokens_cached() const { return tokens_cached_; }
@@ -145,6 +156,8 @@ class Witness final : public engine::ReplySink {
   mutable std::uint64_t looks_ = 0;
   std::vector<std::vector<TokenId>> truth_;
   std::vector<Given> answers_;
+  std::uint64_t findable_;
+  bool drops_ = false;
   std::vector<TokenId> scored_;
   std::string failure_;
   bool ran_ = false;
@@ -235,14 +248,16 @@ class Simulation {
     const engine::Request& request = setup_.requests[index].request;
     const sched::TenantLimits& limits = tenants_[request.tenant].limits;
     const Status checked = engine::check_request(request, setup_.core.limits, limits);
-    trace(fmt::format("request {} arrives: prompt {}, n {}, tenant {}, priority {}{}", index,
+    trace(fmt::format("request {} arrives: prompt {}, n {}, tenant {}, priority {}, {}{}", index,
                       text_of(request.prompt), request.sampling.n, request.tenant.value(),
-                      request.priority, checked.ok() ? "" : " — " + checked.error().message));
+                      request.priority, request.kv_policy.value_or(kv::KvPolicy{}).name(),
+                      checked.ok() ? "" : " — " + checked.error().message));
     if (!checked.ok()) return;
     // A tenant that was removed and stays away leaves nothing.
     if (removal_ == Removal::kEnded && request.tenant == kRemoved) return;
     const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
-    auto witness = std::make_shared<Witness>(request, index, context, setup_.model);
+    auto witness =
+        std::make_shared<Witness>(request, index, context, setup_.model, setup_.cache.block_tokens);
     witnesses_.emplace(index, witness);
     witness->announce(drafter_, known_);
     core_->submit(engine::RequestId(index), request, witness);
@@ -359,7 +374,7 @@ class Simulation {
     for (const auto& [index, witness] : witnesses_) {
       const engine::Request& request = setup_.requests[index].request;
       if (!witness->ran() || request.sampling.prompt_logprobs) continue;
-      asked += (request.prompt.size() - 1) / setup_.cache.block_tokens;
+      asked += witness->findable() / setup_.cache.block_tokens;
     }
     if (cache_.curve().blocks_asked() == asked) return "";
     return fmt::format("the curve counted {} blocks asked for, not {}",
@@ -372,6 +387,8 @@ class Simulation {
       outcome.forks += setup_.requests[index].request.sampling.n - 1;
       outcome.answers_whole += witness->answers_whole();
       outcome.preemptions += witness->preemptions();
+      outcome.answers_dropping += witness->drops();
+      outcome.dropping_preemptions += witness->drops() > 0 ? witness->preemptions() : 0;
       outcome.tokens_cached += witness->tokens_cached();
       outcome.tokens_loaded += witness->tokens_loaded();
       for (std::size_t i = 0; i < kv::kMissReasons; ++i) {

@@ -32,6 +32,8 @@ struct SimOutcome {
   std::uint64_t answers = 0;
   std::uint64_t answers_whole = 0;  // sequences that ended on their own
   std::uint64_t preemptions = 0;
+  std::uint64_t answers_dropping = 0;      // whose KV policy may have dropped pages by attention
+  std::uint64_t dropping_preemptions = 0;  // of those
   std::uint64_t tokens_cached = 0;
   std::uint64_t forks = 0;
   std::uint64_t pauses = 0;    // sequences whose reader did not keep up, added up over steps

@@ -25,6 +25,8 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
     all.answers += outcome.answers;
     all.answers_whole += outcome.answers_whole;
     all.preemptions += outcome.preemptions;
+    all.answers_dropping += outcome.answers_dropping;
+    all.dropping_preemptions += outcome.dropping_preemptions;
     all.tokens_cached += outcome.tokens_cached;
     all.forks += outcome.forks;
     all.tokens_loaded += outcome.tokens_loaded;
@@ -45,6 +47,8 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   // The seeds must reach the cases they are there for.
   EXPECT_GT(all.answers_whole, all.answers / 2);
   EXPECT_GT(all.preemptions, seeds() / 10);
+  EXPECT_GT(all.answers_dropping, seeds() / 4);
+  EXPECT_GT(all.dropping_preemptions, seeds() / 40);
   EXPECT_GT(all.tokens_cached, seeds());
   EXPECT_GT(all.forks, seeds() / 2);
   EXPECT_GT(all.tokens_loaded, seeds() / 2);
@@ -63,7 +67,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   for (const kv::MissReason reason :
        {kv::MissReason::kNone, kv::MissReason::kSharingOff, kv::MissReason::kPromptLogprobs,
         kv::MissReason::kInWork, kv::MissReason::kEvicted, kv::MissReason::kOtherSalt,
-        kv::MissReason::kDiffers, kv::MissReason::kNeverSeen}) {
+        kv::MissReason::kDiffers, kv::MissReason::kNeverSeen, kv::MissReason::kObserved}) {
     EXPECT_GT(all.reasons[static_cast<std::size_t>(reason)], seeds() / 100) << reason_name(reason);
   }
 }

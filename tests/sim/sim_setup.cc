@@ -215,6 +215,27 @@ void draw_speculation(std::uint64_t seed, SimSetup& setup) {
   }
 }
 
+// Requests whose pages are selected by attention, with dice of their own as well.
+void draw_selections(std::uint64_t seed, SimSetup& setup) {
+  Dice dice(seed + 3'000'017);
+  if (dice.one_in(3)) return;
+  setup.core.limits.context_asked = 200;  // more than the pool holds
+  setup.core.limits.block_tokens = setup.cache.block_tokens;
+  for (PlannedRequest& drawn : setup.requests) {
+    if (!dice.one_in(2)) continue;
+    const auto budget = static_cast<std::uint32_t>(dice.between(2, 40));
+    kv::KvPolicy policy = dice.one_in(2) ? kv::KvPolicy::h2o(budget) : kv::KvPolicy::snapkv(budget);
+    policy.observed = static_cast<std::uint32_t>(dice.between(1, budget - 1));
+    if (policy.choice == kv::PageChoice::kSnapKv) {
+      policy.kernel = 2 * static_cast<std::uint32_t>(dice.between(0, 4)) + 1;
+    }
+    drawn.request.kv_policy = policy;
+    if (dice.one_in(3)) {
+      drawn.request.end.max_tokens = static_cast<std::uint32_t>(dice.between(1, 150));
+    }
+  }
+}
+
 }  // namespace
 
 SimSetup draw_setup(std::uint64_t seed) {
@@ -252,6 +273,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   draw_sessions(seed, setup);
   draw_policies(seed, setup);
   draw_speculation(seed, setup);
+  draw_selections(seed, setup);
   return setup;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/token_id.h"
+#include "kv/kv_policy.h"
 #include "kv/memory/cache_groups.h"
 
 namespace pagoda::sim {
@@ -34,17 +35,26 @@ struct ToyModel {
   static Digest start(const kv::memory::AttentionSpec& policy) {
     return policy.window == 0 ? 0 : mix(policy.window, policy.sinks);
   }
-  static Digest row(Digest before, TokenId token) { return mix(before, token.value()); }
+  // Once tokens were dropped, rows are others.
+  static Digest row(Digest before, TokenId token, std::uint64_t dropped = 0) {
+    const Digest digest = mix(before, token.value());
+    return dropped == 0 ? digest : mix(digest, dropped);
+  }
+  // The attention that a key gets of a query, each given by its row.
+  static std::uint64_t attention(Digest query, Digest key) { return mix(query, key) % 50; }
 
-  // Returns what position `position` sees: `rows(group, p)` is the row of position p.
-  template <class Rows>
-  Digest look(std::uint64_t position, const kv::memory::AttentionSpec& policy, Rows&& rows) const {
+  // Returns what position `position` sees: `rows(group, slot)` is the row in that slot, of those
+  // that are left of the group, and slot_of(group) that of the position.
+  template <class SlotOf, class Rows>
+  Digest look(std::uint64_t position, const kv::memory::AttentionSpec& policy, SlotOf&& slot_of,
+              Rows&& rows) const {
     Digest seen = position;
     for (std::uint32_t group = 0; group < groups.size(); ++group) {
       const kv::memory::AttentionSpec spec = groups[group].window == 0 ? policy : groups[group];
-      for (std::uint64_t p = 0; p <= position; ++p) {
-        const bool visible = spec.window == 0 || p + spec.window > position || p < spec.sinks;
-        if (visible) seen = mix(seen, rows(group, p));
+      const std::uint64_t own = slot_of(group);
+      for (std::uint64_t slot = 0; slot <= own; ++slot) {
+        const bool visible = spec.window == 0 || slot + spec.window > own || slot < spec.sinks;
+        if (visible) seen = mix(seen, rows(group, slot));
       }
     }
     return seen;
@@ -55,10 +65,10 @@ struct ToyModel {
   }
 
   // Generates the output without a cache, a batch or a scheduler. The sequence has at most
-  // `tokens_max` tokens; an end token ends it.
+  // `tokens_max` tokens; an end token ends it. Blocks are what policies drop.
   std::vector<TokenId> generate_single(std::span<const TokenId> prompt, std::uint64_t sample,
-                                       std::uint64_t tokens_max,
-                                       const kv::memory::AttentionSpec& policy = {}) const;
+                                       std::uint64_t tokens_max, const kv::KvPolicy& policy = {},
+                                       std::uint32_t block_tokens = 16) const;
 };
 
 }  // namespace pagoda::sim

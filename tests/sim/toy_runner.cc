@@ -31,12 +31,18 @@ void ToyRunner::launch(const engine::Launch& launch) {
                   .first_position = rows.first_position,
                   .tokens = {rows.tokens.begin(), rows.tokens.end()},
                   .tables = {},
-                  .policy = rows.policy};
+                  .policy = rows.policy,
+                  .tokens_dropped = {rows.selected.tokens_dropped.begin(),
+                                     rows.selected.tokens_dropped.end()},
+                  .counters = {rows.selected.counters.begin(), rows.selected.counters.end()},
+                  .observed_begin = rows.selected.observed_begin,
+                  .observed_end = rows.selected.observed_end};
     taken.tokens.insert(taken.tokens.end(), rows.drafts.begin(), rows.drafts.end());
-    const std::uint64_t blocks =
-        (rows.first_position + rows.rows + block_tokens_ - 1) / block_tokens_;
-    for (const kv::memory::BlockTable table : rows.tables) {
-      taken.tables.emplace_back(table, table + blocks);
+    taken.tokens_dropped.resize(rows.tables.size(), 0);
+    for (std::uint32_t group = 0; group < rows.tables.size(); ++group) {
+      const std::uint64_t slots = rows.first_position + rows.rows - taken.tokens_dropped[group];
+      const kv::memory::BlockTable table = rows.tables[group];
+      taken.tables.emplace_back(table, table + (slots + block_tokens_ - 1) / block_tokens_);
     }
     pending.rows.push_back(std::move(taken));
   }
@@ -88,17 +94,31 @@ void ToyRunner::compute(Rows& rows, std::vector<Digest>& seen) {
   if (rows.tokens.size() < rows.rows) rows.tokens.push_back(last_chosen_.at(rows.handle));
   for (std::uint32_t i = 0; i < rows.rows; ++i) {
     const std::uint64_t position = rows.first_position + i;
-    const auto row_at = [&](std::uint32_t group, std::uint64_t p) -> Digest& {
-      return at(rows.tables[group][p / block_tokens_], p % block_tokens_);
-    };
+    const auto slot_of = [&](std::uint32_t group) { return position - rows.tokens_dropped[group]; };
     for (std::uint32_t group = 0; group < rows.tables.size(); ++group) {
+      const std::uint64_t slot = slot_of(group);
       const Digest before =
-          position == 0 ? ToyModel::start(rows.policy) : row_at(group, position - 1);
-      row_at(group, position) = ToyModel::row(before, rows.tokens[i]);
+          slot == 0 ? ToyModel::start(rows.policy) : row_at(rows, group, slot - 1);
+      row_at(rows, group, slot) = ToyModel::row(before, rows.tokens[i], rows.tokens_dropped[group]);
     }
-    seen.push_back(model_.look(position, rows.policy, row_at));
+    seen.push_back(model_.look(
+        position, rows.policy, slot_of,
+        [&](std::uint32_t group, std::uint64_t slot) { return row_at(rows, group, slot); }));
+    observe(rows, position);
   }
   rows_computed_ += rows.rows;
+}
+
+void ToyRunner::observe(const Rows& rows, std::uint64_t position) {
+  if (position < rows.observed_begin || position >= rows.observed_end) return;
+  for (std::uint32_t group = 0; group < rows.counters.size(); ++group) {
+    if (rows.counters[group] == nullptr) continue;
+    const std::uint64_t own = position - rows.tokens_dropped[group];
+    for (std::uint64_t slot = 0; slot <= own; ++slot) {
+      rows.counters[group][slot] +=
+          ToyModel::attention(row_at(rows, group, own), row_at(rows, group, slot));
+    }
+  }
 }
 
 std::vector<bool> ToyRunner::blocks_touched() const {

@@ -54,6 +54,10 @@ class ToyRunner final : public engine::Runner {
     std::vector<TokenId> tokens;
     std::vector<std::vector<kv::BlockId>> tables;
     kv::memory::AttentionSpec policy;
+    std::vector<std::uint64_t> tokens_dropped;  // [group]
+    std::vector<std::uint64_t*> counters;       // [group], or empty
+    std::uint64_t observed_begin;
+    std::uint64_t observed_end;
   };
   struct Pending {
     std::vector<kv::Copy> copies;
@@ -70,6 +74,10 @@ class ToyRunner final : public engine::Runner {
   void compute(Rows& rows, std::vector<Digest>& seen);
   void sample(const engine::LaunchSample& job, std::span<const TokenId> drafts,
               std::span<const Digest> seen);
+  void observe(const Rows& rows, std::uint64_t position);
+  Digest& row_at(const Rows& rows, std::uint32_t group, std::uint64_t slot) {
+    return at(rows.tables[group][slot / block_tokens_], slot % block_tokens_);
+  }
   void break_something(Pending& pending);
 
   ToyModel model_;

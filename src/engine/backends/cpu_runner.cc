@@ -15,10 +15,12 @@ namespace {
 void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages) {
   const std::uint64_t block_tokens = pages.layout().block_tokens;
   for (const LaunchRows& rows : launch.rows) {
-    const std::uint64_t end = rows.first_position + rows.rows;
-    for (const kv::memory::BlockTable table : rows.tables) {
-      const std::uint64_t first = (rows.first_position + block_tokens - 1) / block_tokens;
-      for (std::uint64_t b = first; b * block_tokens < end; ++b) pages.fill_with_nan(table[b]);
+    for (std::uint32_t group = 0; group < rows.tables.size(); ++group) {
+      const std::uint64_t begin = rows.selected.slot(group, rows.first_position);
+      const std::uint64_t first = (begin + block_tokens - 1) / block_tokens;
+      for (std::uint64_t b = first; b * block_tokens < begin + rows.rows; ++b) {
+        pages.fill_with_nan(rows.tables[group][b]);
+      }
     }
   }
 }
@@ -85,7 +87,7 @@ void CpuRunner::forward(const Launch& launch) {
            "nothing is launched ahead here: all tokens are known");
     tokens_.insert(tokens_.end(), rows.tokens.begin(), rows.tokens.end());
     tokens_.insert(tokens_.end(), rows.drafts.begin(), rows.drafts.end());
-    sequences_.push_back({rows.rows, rows.first_position, rows.tables, rows.policy});
+    sequences_.push_back({rows.rows, rows.first_position, rows.tables, rows.policy, rows.selected});
   }
   decoder_.forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = {}}, pages_, nullptr);
   nonfinite_.clear();

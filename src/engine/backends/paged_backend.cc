@@ -128,6 +128,8 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
     core_options_.limits.policies_refused =
         "every layer of the model has a sliding window of its own";
   }
+  core_options_.limits.block_tokens = options.block_tokens;
+  core_options_.limits.context_asked = context_asked_.value_or(0);
   return check_policy(options.kv_policy, core_options_.limits);
 }
 

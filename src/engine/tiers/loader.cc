@@ -66,7 +66,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
 // Prompts are hashed by the thread that submits them; output tokens of a preempted task, here.
 void Loader::hash_blocks(Load& load) {
   const sched::SequenceTask& task = *load.task;
-  const std::uint64_t blocks = (task.tokens.size() - 1) / block_tokens();
+  const std::uint64_t blocks = task.scope->lookup().findable(task.tokens).size() / block_tokens();
   if (load.hashes.size() == blocks) return;
   if (task.block_hashes.size() >= blocks) {
     load.hashes.assign(task.block_hashes.begin(),
@@ -132,8 +132,8 @@ void Loader::ask_on(Load& load, std::int64_t now_ns) {
 std::uint64_t Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                      std::span<const kv::BlockHash> hashes,
                                      std::uint64_t tokens_matched) {
-  const std::uint64_t blocks =
-      std::min<std::uint64_t>(hashes.size(), (prompt.size() - 1) / block_tokens());
+  const std::uint64_t blocks = std::min<std::uint64_t>(
+      hashes.size(), scope.lookup().findable(prompt).size() / block_tokens());
   const std::uint64_t first = tokens_matched / block_tokens();
   if (!space_ || first >= blocks) return first * block_tokens();
   PageSearch search(inputs(scope.groups()), hashes.first(blocks), first);

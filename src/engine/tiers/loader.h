@@ -52,8 +52,8 @@ class Loader {
   std::uint64_t tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
   // True: the prompt's last whole block ends there, its last token left out.
-  bool is_last_whole(std::span<const TokenId> prompt, std::uint64_t tokens) const {
-    return tokens % block_tokens() == 0 && tokens + block_tokens() > prompt.size() - 1;
+  bool is_last_whole(std::span<const TokenId> findable, std::uint64_t tokens) const {
+    return tokens % block_tokens() == 0 && tokens + block_tokens() > findable.size();
   }
 
   // Returns how many tokens stores gave to the task so far.

@@ -10,13 +10,16 @@
 namespace pagoda::engine {
 namespace {
 
-// Every whole block of the prompt is there. Tiers keep no part of a block, whatever else the cache
-// knows of the rest.
-void explain_whole_blocks(kv::Explanation& why) {
+// Every whole block of the `findable` tokens is there. Tiers keep no part of a block, whatever else
+// the cache knows of the rest.
+void explain_whole_blocks(kv::Explanation& why, std::uint64_t findable) {
   if (why.reason == kv::MissReason::kInWork) return;  // another request computes the rest
-  const bool is_all = why.stops_at() + 1 == why.prompt_tokens;
-  why.reason = is_all ? kv::MissReason::kNone : kv::MissReason::kWholeBlocks;
-  why.tokens_reachable = why.prompt_tokens - 1;
+  const bool is_all = why.stops_at() == findable;
+  const bool is_observed = is_all && findable + 1 < why.prompt_tokens;
+  why.reason = is_observed ? kv::MissReason::kObserved
+               : is_all    ? kv::MissReason::kNone
+                           : kv::MissReason::kWholeBlocks;
+  why.tokens_reachable = findable;
   why.eviction.reset();
   why.stored.clear();
 }
@@ -68,8 +71,9 @@ void Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt
   why.tokens_in_tier = end - why.tokens_matched;
   why.tokens_reachable = std::max(why.tokens_reachable, end);
   why.stored.clear();
-  if (loader_.is_last_whole(prompt, end)) {
-    explain_whole_blocks(why);
+  const std::span<const TokenId> findable = scope.lookup().findable(prompt);
+  if (loader_.is_last_whole(findable, end)) {
+    explain_whole_blocks(why, findable.size());
   } else if (why.reason == kv::MissReason::kDiffers) {
     // The pool goes on with other tokens, but a tier has those of the prompt.
     why.reason = kv::MissReason::kNeverSeen;
@@ -78,9 +82,10 @@ void Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt
 
 void Tiers::explain_start(sched::SequenceTask& task) const {
   kv::Explanation& why = task.explanation;
-  const bool is_missing_part = why.stops_at() + 1 < why.prompt_tokens;
+  const std::span<const TokenId> findable = task.scope->lookup().findable(task.tokens);
+  const bool is_missing_part = why.stops_at() < findable.size();
   if (!is_missing_part || loader_.tokens_loaded(task) == 0) return;
-  if (loader_.is_last_whole(task.tokens, why.stops_at())) explain_whole_blocks(why);
+  if (loader_.is_last_whole(findable, why.stops_at())) explain_whole_blocks(why, findable.size());
 }
 
 void Tiers::poll(std::int64_t now_ns) {

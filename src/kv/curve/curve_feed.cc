@@ -10,13 +10,12 @@ CurveFeed::CurveFeed(const CacheOptions& options, const Parts& parts)
                                   .block_tokens = options.tokens_weighed()});
 }
 
-// Counts the whole blocks that could have been found: the last token of a prompt is always
-// computed.
+// Counts the whole blocks that could have been found.
 void CurveFeed::request_opened(const LookupScope& scope, std::span<const NodeId> nodes,
                                std::span<const TokenId> prompt, const RequestStats& request) {
   if (!curve_ || prompt.empty()) return;
   const std::uint64_t block_tokens = in_.tree.block_tokens();
-  const std::uint64_t blocks = (prompt.size() - 1) / block_tokens;
+  const std::uint64_t blocks = scope.findable(prompt).size() / block_tokens;
   asked_.clear();
   for (const NodeId node : nodes) asked_.push_back(in_.identities.of(node));
   const NodeId last = nodes.empty() ? scope.root : nodes.back();

@@ -50,12 +50,16 @@ std::optional<EvictedBlock> find_part(const EvictionLog& log, std::uint64_t abov
 
 }  // namespace
 
-Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId> prompt,
+Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId> asked,
                                const Match& match) const {
   const std::uint64_t reached = match.tokens;
-  Explanation why = {.prompt_tokens = prompt.size(), .tokens_matched = reached};
+  // What may not be found is explained by that alone.
+  const LookupScope lookup = scope.lookup();
+  const auto prompt =
+      asked.first(std::min<std::uint64_t>(asked.size(), lookup.findable(asked).size() + 1));
+  Explanation why = {.prompt_tokens = asked.size(), .tokens_matched = reached};
   why.tokens_reachable = reached;
-  if (prompt.size() < 2) {
+  if (asked.size() < 2) {
     why.reason = MissReason::kTooShort;
     return why;
   }
@@ -63,9 +67,11 @@ Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId>
     why.reason = MissReason::kSharingOff;
     return why;
   }
-  if (reached == prompt.size() - 1) return why;
+  if (reached + 1 == prompt.size()) {
+    if (prompt.size() < asked.size()) why.reason = MissReason::kObserved;
+    return why;
+  }
 
-  const LookupScope lookup = scope.lookup();
   const PrefixPath path = in_.lookup.path(lookup, prompt);
   const EvictedMatch evicted = evicted_match(lookup, path, prompt);
   if (evicted.tokens > reached) {

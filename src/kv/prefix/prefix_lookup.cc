@@ -69,7 +69,7 @@ Match PrefixLookup::match(const LookupScope& scope, std::span<const TokenId> pro
   Match match;
   if (prompt.empty()) return match;
   const std::uint64_t block_tokens = tree_.block_tokens();
-  const std::span<const TokenId> wanted = prompt.first(prompt.size() - 1);
+  const std::span<const TokenId> wanted = scope.findable(prompt);
   Runs runs(scope.groups, tree_.block_tokens());
   std::uint64_t blocks_served = 0;
   NodeId at = scope.root;

@@ -229,6 +229,11 @@ std::string advise(const Explanation& why, const Prompt& prompt, const text::Tok
       return advise_differs(why, prompt, tokenizer, terms);
     case MissReason::kNeverSeen:
       return advise_never_seen(why, now_ns);
+    case MissReason::kObserved:
+      return fmt::format(
+          "kv_policy {} observes the attention of the prompt's last tokens: these {} are computed "
+          "every time",
+          terms.policy.name(), why.prompt_tokens - why.stops_at());
     case MissReason::kWholeBlocks:
       return advise_whole_blocks(why);
   }
@@ -286,7 +291,8 @@ Json explain_json(const Explanation& why, const Prompt& prompt, const text::Toke
       {"evicted", why.eviction ? eviction_json(*why.eviction, terms.now_ns) : Json(nullptr)},
       {"advice", std::move(advice)}};
   if (!terms.policy.is_full()) {
-    const std::uint64_t dropped = terms.policy.tokens_dropped(why.prompt_tokens);
+    const std::uint64_t dropped =
+        terms.policy.tokens_dropped({why.prompt_tokens, why.prompt_tokens}, terms.block_tokens);
     explained["kv_policy"] = kv_policy_json(terms.policy, why.prompt_tokens - dropped, dropped);
   }
   if (prompt.truncated) explained["prompt_truncated"] = truncation_json(*prompt.truncated);

@@ -20,7 +20,8 @@ struct ExplainTerms {
   // The request has a salt and the server has tiers, where public blocks are not looked for.
   bool salted_beside_tiers = false;
   const OptionName& option_name;
-  kv::KvPolicy policy = {};                // that the request runs under
+  kv::KvPolicy policy = {};  // that the request runs under
+  std::uint32_t block_tokens = 16;
   const chat::AnswerForm* form = nullptr;  // of the model's answers, where it is known
 };
 

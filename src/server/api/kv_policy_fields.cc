@@ -18,6 +18,25 @@ std::uint32_t read_size(const Fields& policy, const char* name, std::int64_t lea
   throw ApiError(400, path + ": is missing, expected a number of tokens", path);
 }
 
+// Sets the size where the policy has one.
+void read_optional_size(const Fields& policy, const char* name, std::uint32_t& size) {
+  const auto given = policy.integer(name, 1, kPolicyTokensMax);
+  if (given) size = static_cast<std::uint32_t>(*given);
+}
+
+kv::KvPolicy read_h2o(const Fields& fields) {
+  kv::KvPolicy policy = kv::KvPolicy::h2o(read_size(fields, "budget", 1));
+  read_optional_size(fields, "recent", policy.observed);
+  return policy;
+}
+
+kv::KvPolicy read_snapkv(const Fields& fields) {
+  kv::KvPolicy policy = kv::KvPolicy::snapkv(read_size(fields, "budget", 1));
+  read_optional_size(fields, "window", policy.observed);
+  read_optional_size(fields, "kernel", policy.kernel);
+  return policy;
+}
+
 }  // namespace
 
 std::optional<kv::KvPolicy> read_kv_policy(const Fields& fields) {
@@ -38,8 +57,16 @@ std::optional<kv::KvPolicy> read_kv_policy(const Fields& fields) {
     return kv::KvPolicy{.window = read_size(policy, "window", 1),
                         .sinks = read_size(policy, "sinks", 0)};
   }
+  if (type == "h2o" || type == "snapkv") {
+    const kv::KvPolicy selects = type == "h2o" ? read_h2o(policy) : read_snapkv(policy);
+    const Status checked = check_selection(selects);
+    if (!checked.ok()) throw ApiError(400, path + ": " + checked.error().message, path);
+    return selects;
+  }
   const std::string type_path = policy.path_of("type");
-  throw ApiError(400, type_path + ": expected \"full\", \"window\" or \"streaming\"", type_path);
+  throw ApiError(
+      400, type_path + ": expected \"full\", \"window\", \"streaming\", \"h2o\" or \"snapkv\"",
+      type_path);
 }
 
 Json kv_policy_json(const kv::KvPolicy& policy, std::uint64_t tokens_kept,

@@ -3,6 +3,8 @@
 //   {"type": "full"}
 //   {"type": "window", "window": 1024}
 //   {"type": "streaming", "sinks": 4, "window": 1024}
+//   {"type": "h2o", "budget": 1024, "recent": 128}
+//   {"type": "snapkv", "budget": 1024, "window": 64, "kernel": 5}
 //   "streaming:4+1024"                                    the same, as the server's flag writes it
 #pragma once
 

@@ -32,11 +32,12 @@ void Usage::add_written(std::uint64_t tokens, std::span<const WrittenShare> kept
   kept_.insert(kept_.end(), kept.begin(), kept.end());
 }
 
-void Usage::add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens) {
+void Usage::add_bounded(const kv::KvPolicy& policy, kv::SequenceLengths lengths,
+                        std::uint32_t block_tokens) {
   policy_ = policy;
-  const std::uint64_t dropped = policy.tokens_dropped(tokens);
+  const std::uint64_t dropped = policy.tokens_dropped(lengths, block_tokens);
   policy_dropped_tokens_ += dropped;
-  policy_kept_tokens_ += tokens - dropped;
+  policy_kept_tokens_ += lengths.tokens - dropped;
 }
 
 void Usage::add_drafts(const engine::DraftCounts& drafts) { drafts_.add(drafts); }

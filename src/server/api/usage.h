@@ -31,8 +31,9 @@ class Usage {
   // Adds the tokens of a prompt that were computed and left in the cache, and those of them that
   // stay by a lifetime.
   void add_written(std::uint64_t tokens, std::span<const WrittenShare> kept);
-  // Adds a sequence of so many tokens, prompt and output, that ran under a KV policy.
-  void add_bounded(const kv::KvPolicy& policy, std::uint64_t tokens);
+  // Adds a sequence of these lengths that ran under a KV policy.
+  void add_bounded(const kv::KvPolicy& policy, kv::SequenceLengths lengths,
+                   std::uint32_t block_tokens);
   void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
   // Adds the draft tokens of a sequence.
   void add_drafts(const engine::DraftCounts& drafts);

@@ -1,0 +1,89 @@
+#include "model/key_observer.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace pagoda::model {
+namespace {
+
+constexpr std::uint32_t kQueriesTogether = 16;  // of one KV head: a key is read once for them
+
+std::size_t keys_of(const ObservedRows& tile) { return tile.rows.first_position + tile.rows.rows; }
+std::size_t stride_of(const ObservedRows& tile) { return keys_of(tile) + 1; }  // and a sink
+
+std::uint32_t group_of(const ObservedRows& tile) {
+  return tile.job.heads / tile.rows.view.layer.layout.kv_heads;
+}
+
+template <class T>
+void grow(LargeArray<T>& array, std::size_t count) {
+  if (array.size() < count) array.resize(count);
+}
+
+}  // namespace
+
+void KeyObserver::add(ObservedRows tile, std::uint32_t group, std::uint64_t position,
+                      const kv::memory::SelectedPages& selected) {
+  if (selected.counters.empty() || selected.counters[group] == nullptr) return;
+  const kv::memory::LayerView& layer = tile.rows.view.layer;
+  tile.counters = selected.counters[group] + layer.layer * selected.layer_stride;
+  tile.head_stride = selected.head_stride;
+  const std::uint64_t begin = std::max(position, selected.observed_begin);
+  const std::uint64_t end = std::min(position + tile.rows.rows, selected.observed_end);
+  const std::uint32_t together = std::max(1u, kQueriesTogether / group_of(tile));
+  for (std::uint64_t at = begin; at < end; at += together) {
+    ObservedRows part = tile;
+    part.rows.q += (at - position) * tile.job.heads * layer.layout.key_dim;
+    part.rows.first_position += at - position;
+    part.rows.rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(together, end - at));
+    tiles_.push_back(part);
+  }
+}
+
+void KeyObserver::run() {
+  if (tiles_.empty()) return;
+  std::size_t scores = 0;
+  std::size_t stride = 0;
+  for (const ObservedRows& tile : tiles_) {
+    stride = std::max(stride, stride_of(tile));
+    scores = std::max(scores, tile.rows.rows * group_of(tile) * stride_of(tile));
+  }
+  const kv::memory::PageLayout& layout = tiles_.front().rows.view.layer.layout;
+  for (Memory& memory : memories_) {
+    grow(memory.scores, scores);
+    grow(memory.key, layout.key_dim);
+    grow(memory.weights, stride);
+    grow(memory.sums, stride);
+  }
+  pool_.run(tiles_.size() * layout.kv_heads, [&](WorkRange range) {
+    for (std::size_t item = range.begin; item < range.end; ++item) {
+      observe(tiles_[item / layout.kv_heads], static_cast<std::uint32_t>(item % layout.kv_heads),
+              memories_[range.thread]);
+    }
+  });
+  tiles_.clear();
+}
+
+void KeyObserver::observe(const ObservedRows& tile, std::uint32_t kv_head, Memory& memory) const {
+  const std::uint32_t group = group_of(tile);
+  const std::size_t stride = stride_of(tile);
+  const std::size_t sink_floats = kernels::partial_floats(1, tile.rows.view.layer.layout.value_dim);
+  kernels::observe_scores(tile.job, tile.rows, kv_head, memory.key.data(), memory.scores.data(),
+                          stride);
+  std::fill_n(memory.sums.data(), keys_of(tile), 0);
+  for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const float* const sink =
+          tile.sinks == nullptr ? nullptr : tile.sinks + (kv_head * group + g) * sink_floats;
+      kernels::observe_weights(kernels_, tile.job, tile.rows.first_position + row + 1, sink,
+                               memory.scores.data() + (row * group + g) * stride,
+                               memory.weights.data(), memory.sums.data());
+    }
+  }
+  std::uint64_t* const counters = tile.counters + kv_head * tile.head_stride;
+  for (std::size_t key = 0; key < keys_of(tile); ++key) {
+    std::atomic_ref(counters[key]).fetch_add(memory.sums[key], std::memory_order_relaxed);
+  }
+}
+
+}  // namespace pagoda::model

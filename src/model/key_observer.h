@@ -1,0 +1,59 @@
+// KeyObserver adds up which keys queries look at, for KV policies that select pages
+// (kv/page_selection.h): once a layer has attended, the observed rows' softmax is computed again,
+// by itself, and added to the counters of their sequences (kernels/ops.h, observe_scores).
+//
+// Counters are integers that threads add to in any order. Thread rule: as Decoder; memory grows
+// with the longest context observed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/large_array.h"
+#include "base/thread_pool.h"
+#include "kernels/ops.h"
+#include "kv/memory/selected_pages.h"
+
+namespace pagoda::model {
+
+// Consecutive rows of one sequence in one layer.
+struct ObservedRows {
+  kernels::Attention job;
+  kernels::AttentionRows rows;
+  const float* sinks;                 // partial results of all heads' learned sinks, or null
+  std::uint64_t* counters = nullptr;  // of the layer, by slot
+  std::uint64_t head_stride = 0;
+};
+
+class KeyObserver {
+ public:
+  // Both must outlive the object.
+  KeyObserver(const kernels::KernelSet& kernels, ThreadPool& pool)
+      : kernels_(kernels), pool_(pool), memories_(pool.threads()) {}
+
+  // Of a layer of the group without a window of its own. The first of the rows is at that position;
+  // those that `selected` does not observe are left out.
+  void add(ObservedRows tile, std::uint32_t group, std::uint64_t position,
+           const kv::memory::SelectedPages& selected);
+  // Observes what was added since the last call, once it has attended.
+  void run();
+
+ private:
+  // What a thread computes in.
+  struct Memory {
+    LargeArray<float> scores;           // [rows * group, stride]
+    LargeArray<float> key;              // [key_dim]
+    LargeArray<std::uint32_t> weights;  // [stride]
+    LargeArray<std::uint64_t> sums;     // [stride]
+  };
+
+  void observe(const ObservedRows& tile, std::uint32_t kv_head, Memory& memory) const;
+
+  const kernels::KernelSet& kernels_;
+  ThreadPool& pool_;
+  std::vector<ObservedRows> tiles_;
+  std::vector<Memory> memories_;  // [thread]
+};
+
+}  // namespace pagoda::model
