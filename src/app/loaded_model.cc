@@ -71,11 +71,14 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                                                        const kernels::KernelSet& kernels,
                                                        const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(gguf::File file, open_model_file(word, options.overrides));
+  const auto check = [&](const gguf::File& source) {
+    return check_loadable(source, options, kernels);
+  };
   if (options.quantization.type) {
-    ASSIGN_OR_RETURN(
-        file, quantised_model(std::move(file), options.quantization, [&](const gguf::File& source) {
-          return check_loadable(source, options, kernels);
-        }));
+    ASSIGN_OR_RETURN(file, quantised_model(std::move(file), options.quantization, check));
+  }
+  if (options.quantization.dtype) {
+    ASSIGN_OR_RETURN(file, rounded_model(std::move(file), options.quantization, check));
   }
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   if (options.context_tokens > 0) model::serve_context(options.context_tokens, config);

@@ -1,11 +1,15 @@
 #include "app/quantised_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "app/quantised_cache.h"
 #include "base/ascii.h"
@@ -29,6 +33,14 @@ constexpr auto kQuantizations = std::to_array<QuantizationName>({
     {"q8_0", gguf::TensorType::kQ8_0},
     {"q4_0", gguf::TensorType::kQ4_0},
     {"q4_k", gguf::TensorType::kQ4_K},
+});
+
+constexpr auto kDtypes = std::to_array<QuantizationName>({
+    {"bfloat16", gguf::TensorType::kBF16},
+    {"float16", gguf::TensorType::kF16},
+    {"half", gguf::TensorType::kF16},
+    {"float32", gguf::TensorType::kF32},
+    {"float", gguf::TensorType::kF32},
 });
 
 struct RefusedName {
@@ -58,7 +70,7 @@ Result<gguf::Fingerprint> fingerprint_of(const gguf::File& file, const std::stri
     return gguf::fingerprint(file.opened_parts(), {.memory_path = memory_path}, stop);
   });
   if (found.wait_for(kQuietTime) == std::future_status::timeout) {
-    terminal::print_note(fmt::format("reading {} ({}) to see whether it was quantised before",
+    terminal::print_note(fmt::format("reading {} ({}) to see whether it was made before",
                                      file.path(),
                                      format_byte_size(static_cast<double>(file.bytes()))));
   }
@@ -78,18 +90,46 @@ Status check_unchanged(const gguf::File& file) {
     ASSIGN_OR_RETURN(const gguf::FileState state, gguf::file_state(part.descriptor, part.path));
     if (state == part.state) continue;
     return Error{ErrorCode::kCorrupt,
-                 fmt::format("{}: changed while it was quantised; start again", part.path)};
+                 fmt::format("{}: changed while it was read; start again", part.path)};
   }
   return ok_status();
 }
 
 // Quantises on all cores, with a bar.
-Status write_with_progress(const gguf::QuantisationPlan& plan, const SteadyClock& clock,
-                           gguf::FileWriter& writer) {
+Status write_with_progress(const gguf::QuantisationPlan& plan, bool rounds,
+                           const SteadyClock& clock, gguf::FileWriter& writer) {
   ThreadPool pool(usable_cores());
-  terminal::ProgressBar bar("quantising weights", "bytes", clock);
+  terminal::ProgressBar bar(rounds ? "rounding weights" : "quantising weights", "bytes", clock);
   return gguf::write_quantised(
       plan, pool, [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); }, writer);
+}
+
+// The model with its matrices in a type, from the cache or written into it. `field` asked for it.
+Result<gguf::File> made_model(gguf::File file, const QuantizationOptions& options,
+                              gguf::TensorType type, std::string_view field,
+                              const std::function<Status(const gguf::File&)>& check) {
+  Result<gguf::QuantisationPlan> plan = gguf::plan_quantisation(file, type);
+  if (!plan.ok()) {
+    return Error{plan.error().code, fmt::format("{}: {}", field, plan.error().message)};
+  }
+  ASSIGN_OR_RETURN(const gguf::Fingerprint fingerprint,
+                   fingerprint_of(file, options.cache_folder + "/fingerprints"));
+  QuantisedCache cache(options.cache_folder + "/quantized", options.cache_bytes);
+  const bool rounds = gguf::is_float(type);
+  const auto write = [&](gguf::FileWriter& writer) -> Status {
+    const SteadyClock clock;
+    const std::int64_t start_ns = clock.now_ns();
+    RETURN_IF_ERROR(write_with_progress(plan.value(), rounds, clock, writer));
+    RETURN_IF_ERROR(check_unchanged(file));
+    terminal::print_note(fmt::format("{} to {} in {:.1f} s: {}", rounds ? "rounded" : "quantised",
+                                     gguf::tensor_type_info(type).name,
+                                     seconds_between(start_ns, clock.now_ns()),
+                                     format_byte_size(static_cast<double>(plan.value().bytes))));
+    return ok_status();
+  };
+  return cache.open(
+      key_of(plan.value(), fingerprint.digest),
+      {.bytes = plan.value().bytes, .check = [&] { return check(file); }, .write = write});
 }
 
 }  // namespace
@@ -110,29 +150,41 @@ Result<gguf::TensorType> parse_quantization(std::string_view word) {
       fmt::format("{} is none of q8_0, q4_0 and q4_k; other types are read from GGUF files", word)};
 }
 
+Result<std::optional<gguf::TensorType>> parse_dtype(std::string_view word) {
+  if (word == "auto") return std::optional<gguf::TensorType>();
+  for (const QuantizationName& known : kDtypes) {
+    if (word == known.name) return std::optional(known.type);
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("{} is none of auto, bfloat16, float16, half, float32 and float", word)};
+}
+
+std::string_view dtype_name(gguf::TensorType type) {
+  for (const QuantizationName& known : kDtypes) {
+    if (type == known.type) return known.name;
+  }
+  return gguf::tensor_type_info(type).name;
+}
+
 Result<gguf::File> quantised_model(gguf::File file, const QuantizationOptions& options,
                                    const std::function<Status(const gguf::File&)>& check) {
-  Result<gguf::QuantisationPlan> plan = gguf::plan_quantisation(file, *options.type);
-  if (!plan.ok()) {
-    return Error{plan.error().code, fmt::format("`quantization`: {}", plan.error().message)};
+  return made_model(std::move(file), options, *options.type, "`quantization`", check);
+}
+
+Result<gguf::File> rounded_model(gguf::File file, const QuantizationOptions& options,
+                                 const std::function<Status(const gguf::File&)>& check) {
+  const std::set<gguf::TensorType> types = gguf::matrix_types(file);
+  std::vector<std::string_view> quantised;
+  for (const gguf::TensorType type : types) {
+    if (!gguf::is_float(type)) quantised.push_back(gguf::tensor_type_info(type).name);
   }
-  ASSIGN_OR_RETURN(const gguf::Fingerprint fingerprint,
-                   fingerprint_of(file, options.cache_folder + "/fingerprints"));
-  QuantisedCache cache(options.cache_folder + "/quantized", options.cache_bytes);
-  const auto write = [&](gguf::FileWriter& writer) -> Status {
-    const SteadyClock clock;
-    const std::int64_t start_ns = clock.now_ns();
-    RETURN_IF_ERROR(write_with_progress(plan.value(), clock, writer));
-    RETURN_IF_ERROR(check_unchanged(file));
-    terminal::print_note(fmt::format("quantised to {} in {:.1f} s: {}",
-                                     gguf::tensor_type_info(*options.type).name,
-                                     seconds_between(start_ns, clock.now_ns()),
-                                     format_byte_size(static_cast<double>(plan.value().bytes))));
-    return ok_status();
-  };
-  return cache.open(
-      key_of(plan.value(), fingerprint.digest),
-      {.bytes = plan.value().bytes, .check = [&] { return check(file); }, .write = write});
+  if (!quantised.empty()) {
+    terminal::print_note(fmt::format("`dtype={}`: the weights are quantised ({}) and stay so",
+                                     dtype_name(*options.dtype), fmt::join(quantised, ", ")));
+    return file;
+  }
+  if (types == std::set{*options.dtype}) return file;
+  return made_model(std::move(file), options, *options.dtype, "`dtype`", check);
 }
 
 }  // namespace pagoda::app

@@ -1,27 +1,14 @@
 #include "app/served_source.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "app/model_finder.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
-namespace {
-
-// The type of a GGUF file's tensors that vLLM's name of a type stands for.
-std::string_view file_type_of(std::string_view dtype) {
-  if (dtype == "bfloat16") return "BF16";
-  return dtype == "float16" || dtype == "half" ? "F16" : "F32";
-}
-
-}  // namespace
-
 Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& model,
                                                          const ModelLoadOptions& options,
                                                          const RandomModelOptions& random,
@@ -44,9 +31,11 @@ Result<std::unique_ptr<ServedSource>> ServedSource::open(const std::string& mode
           "`hf_overrides` and `rope_scaling` change a model's configuration; random weights "
           "have none"};
     }
-    if (options.quantization.type) {
+    const bool has_dtype = options.quantization.dtype.has_value();
+    if (has_dtype || options.quantization.type) {
       return Error{ErrorCode::kInvalidArgument,
-                   "`quantization`: random weights are made in their type; use `weights`"};
+                   fmt::format("`{}`: random weights are made in their type; use `weights`",
+                               has_dtype ? "dtype" : "quantization")};
     }
     ASSIGN_OR_RETURN(source->random_, RandomModel::make(random));
   }
@@ -97,22 +86,6 @@ Result<SamplingDefaults> ServedSource::sampling_defaults(const GenerationConfig&
   if (loaded_) of_model = model_sampling(loaded_->file().metadata());
   for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
   return with_generation_config(std::move(of_model), config);
-}
-
-Status ServedSource::check_dtype(const std::string& dtype) const {
-  if (dtype == "auto") return ok_status();
-  std::set<std::string_view> types;
-  if (loaded_) {
-    for (const gguf::Tensor& tensor : loaded_->file().tensors()) {
-      if (tensor.dimensions > 1) types.insert(gguf::tensor_type_info(tensor.type).name);
-    }
-  }
-  const std::string_view wanted = file_type_of(dtype);
-  if (types.size() == 1 && *types.begin() == wanted) return ok_status();
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("`dtype={}`: weights keep the types of their file, which has {}; use "
-                           "`dtype=auto`",
-                           dtype, fmt::join(types, ", "))};
 }
 
 Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(

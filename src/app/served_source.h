@@ -38,8 +38,6 @@ class ServedSource {
   std::vector<std::string> names() const;
   // What the model recommends, with `config` above it. Warnings go to stderr.
   Result<SamplingDefaults> sampling_defaults(const GenerationConfig& config) const;
-  // Fails unless `dtype` leaves the weights as they are: vLLM's names, "auto" for any.
-  Status check_dtype(const std::string& dtype) const;
 
   // The source must outlive the backend.
   Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,

@@ -69,7 +69,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-url", kLlama, kNoUrl},
     {"--tokenizer-path", kSglang, "--tokenizer"},
     {"--sampling-defaults", kSglang, "--generation-config"},
-    {"--dtype", kVllm, kFileTypes},  // of commands other than serve
+    {"--dtype", kVllm, kFileTypes},  // of commands other than serve, run, chat and eval
     {"--mlock", kLlama, kNone},
     {"-a", kLlama, "--served-model-name"},
     {"--alias", kLlama, "--served-model-name"},

@@ -106,6 +106,9 @@ std::vector<std::string> eval_words(const ServeOptions& options, const std::stri
   if (options.quantization.type) {
     add("--quantization", std::string(gguf::tensor_type_info(*options.quantization.type).name));
   }
+  if (options.quantization.dtype) {
+    add("--dtype", std::string(app::dtype_name(*options.quantization.dtype)));
+  }
   if (options.max_model_len > 0) {
     add("--max-model-len", fmt::format("{}", options.max_model_len));
   }

@@ -54,8 +54,20 @@ void add_quantization_options(const CommandSpec& command, app::QuantizationOptio
           "quantise F32, F16 and BF16 matrices at load and keep the result in the cache folder: "
           "q8_0, q4_0 or q4_k (default: weights stay as they are)")
       .type_name("q8_0|q4_0|q4_k");
+  command
+      .add_parsed(
+          "--dtype",
+          [&options](const std::string& word) -> std::string {
+            const auto type = app::parse_dtype(word);
+            if (!type.ok()) return type.error().message;
+            options.dtype = type.value();
+            return "";
+          },
+          "round F32, F16 and BF16 matrices to this type at load and keep the result likewise; "
+          "quantised weights stay (default auto: all weights stay as they are)")
+      .type_name("auto|bfloat16|float16|half|float32|float");
   command.add_byte_size("--quantized-cache-size", options.cache_bytes,
-                        "limit of the quantised models that are kept, the least recently used go "
+                        "limit of the models so made that are kept, the least recently used go "
                         "first; 0: keep none (default: 32GiB, or half of the free space)");
 }
 

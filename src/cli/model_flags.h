@@ -23,7 +23,7 @@ void add_tokenizer_option(const CommandSpec& command, std::string& tokenizer);
 // vLLM's --hf-overrides and --rope-scaling.
 void add_override_options(const CommandSpec& command, hf::ConfigOverrides& overrides);
 
-// vLLM's --quantization, and how much of what it makes is kept.
+// vLLM's --quantization and --dtype, and how much of what they make is kept.
 void add_quantization_options(const CommandSpec& command, app::QuantizationOptions& options);
 
 // vLLM's --generation-config and --override-generation-config.

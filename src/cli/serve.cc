@@ -322,14 +322,12 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
     print_warning("--trust-remote-code does nothing: no code of a model is ever run");
   }
   ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
-  ASSIGN_OR_RETURN(auto source, app::ServedSource::open(model,
-                                                        {.tokenizer = options.tokenizer,
-                                                         .context_tokens = options.max_model_len,
-                                                         .overrides = options.overrides,
-                                                         .quantization = options.quantization},
-                                                        options.random, kernels));
-  RETURN_IF_ERROR(source->check_dtype(options.dtype));
-  return source;
+  return app::ServedSource::open(model,
+                                 {.tokenizer = options.tokenizer,
+                                  .context_tokens = options.max_model_len,
+                                  .overrides = options.overrides,
+                                  .quantization = options.quantization},
+                                 options.random, kernels);
 }
 
 // What answers depend on besides the request: model, numerics, KV format and the KV policy.

@@ -63,10 +63,6 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   command.add_flag("--enable-auto-tool-choice", options.auto_tool_choice,
                    "accepted: tool calls are read without a flag");
   add_generation_options(command, options.generation);
-  command
-      .add_option("--dtype", options.dtype,
-                  "type of the weights: auto, or the one that the file has (default auto)")
-      .among({"auto", "bfloat16", "float16", "half", "float32", "float"});
   add_trust_option(command, options.trusts_remote_code);
 }
 

@@ -30,7 +30,6 @@ struct ServeOptions {
   std::string tokenizer;
   hf::ConfigOverrides overrides;
   app::QuantizationOptions quantization;
-  std::string dtype = "auto";
   bool trusts_remote_code = false;
   app::GenerationConfig generation;
   app::RandomModelOptions random;

@@ -1,5 +1,6 @@
 #include "gguf/quantise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,29 @@ float inverse_of(float scale) {
   return std::isfinite(inverse) ? inverse : 0.0f;
 }
 
+// The exponent of infinities and NaNs, in 16 bits of either type.
+constexpr std::uint16_t kF16Ends = 0x7C00;
+constexpr std::uint16_t kBF16Ends = 0x7F80;
+
+bool round_row(TensorType type, std::span<const float> values, std::byte* to) {
+  const bool is_f16 = type == TensorType::kF16;
+  const std::uint16_t ends = is_f16 ? kF16Ends : kBF16Ends;
+  bool fits = true;
+  for (const float value : values) {
+    const std::uint16_t bits = is_f16 ? fp16_from_float(value) : bf16_from_float(value);
+    fits = fits && (bits & ends) != ends;
+    std::memcpy(to, &bits, sizeof(bits));
+    to += sizeof(bits);
+  }
+  return fits;
+}
+
+bool copy_row(std::span<const float> values, std::byte* to) {
+  std::memcpy(to, values.data(), values.size_bytes());
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
 }  // namespace
 
 bool quantise_q8_0(const float* values, std::byte* block) {
@@ -69,9 +93,11 @@ bool quantise_q4_0(const float* values, std::byte* block) {
 }
 
 bool quantise_row(TensorType type, std::span<const float> values, std::byte* blocks) {
+  if (type == TensorType::kF32) return copy_row(values, blocks);
+  if (type == TensorType::kF16 || type == TensorType::kBF16) return round_row(type, values, blocks);
   const bool is_q8_0 = type == TensorType::kQ8_0;
   ASSERT(is_q8_0 || type == TensorType::kQ4_0 || type == TensorType::kQ4_K,
-         "only Q8_0, Q4_0 and Q4_K are written");
+         "only floats, Q8_0, Q4_0 and Q4_K are written");
   auto* const quantise = is_q8_0                     ? quantise_q8_0
                          : type == TensorType::kQ4_0 ? quantise_q4_0
                                                      : quantise_q4_k;

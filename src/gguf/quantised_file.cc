@@ -21,10 +21,7 @@ constexpr std::size_t kNameBytesShown = 60;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;  // quantised, then written
 constexpr const char* kTypeKey = "pagoda.quantization";
 constexpr const char* kVersionKey = "pagoda.quantization_version";
-
-bool is_float(TensorType type) {
-  return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
-}
+constexpr const char* kFloatKey = "pagoda.dtype";
 
 // A weight that is multiplied by activations. Routers choose experts by small differences.
 bool is_matrix(const Tensor& tensor) {
@@ -37,6 +34,7 @@ bool is_matrix(const Tensor& tensor) {
 // The type that a tensor becomes; its own where it stays.
 TensorType type_for(const Tensor& tensor, TensorType wanted, bool gives_logits) {
   if (!is_float(tensor.type) || !is_matrix(tensor)) return tensor.type;
+  if (is_float(wanted)) return wanted;
   if (wanted == TensorType::kQ4_0 && !gives_logits) {
     return tensor.extents[0] % 32 == 0 ? TensorType::kQ4_0 : tensor.type;
   }
@@ -47,10 +45,9 @@ TensorType type_for(const Tensor& tensor, TensorType wanted, bool gives_logits) 
 Error nothing_to_quantise(const File& file) {
   std::set<std::string_view> types;
   bool has_floats = false;
-  for (const Tensor& tensor : file.tensors()) {
-    if (!is_matrix(tensor)) continue;
-    types.insert(tensor_type_info(tensor.type).name);
-    has_floats = has_floats || is_float(tensor.type);
+  for (const TensorType type : matrix_types(file)) {
+    types.insert(tensor_type_info(type).name);
+    has_floats = has_floats || is_float(type);
   }
   if (has_floats) {
     return {ErrorCode::kUnsupported,
@@ -119,6 +116,18 @@ class TensorQuantiser {
 
 }  // namespace
 
+bool is_float(TensorType type) {
+  return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
+}
+
+std::set<TensorType> matrix_types(const File& file) {
+  std::set<TensorType> types;
+  for (const Tensor& tensor : file.tensors()) {
+    if (is_matrix(tensor)) types.insert(tensor.type);
+  }
+  return types;
+}
+
 Result<QuantisationPlan> plan_quantisation(const File& file, TensorType type) {
   const bool tied = file.find_tensor("output.weight") == nullptr;
   const std::string_view logits = tied ? "token_embd.weight" : "output.weight";
@@ -133,8 +142,9 @@ Result<QuantisationPlan> plan_quantisation(const File& file, TensorType type) {
   }
   if (!changes) return nothing_to_quantise(file);
   Metadata keys = file.metadata();
-  for (const char* const key : {kVersionKey, kTypeKey, "general.file_type"}) keys.remove(key);
-  keys.insert(kTypeKey, {ValueType::kString, tensor_type_info(type).name});
+  const char* const type_key = is_float(type) ? kFloatKey : kTypeKey;
+  for (const char* const key : {kVersionKey, type_key, "general.file_type"}) keys.remove(key);
+  keys.insert(type_key, {ValueType::kString, tensor_type_info(type).name});
   keys.insert(kVersionKey, {ValueType::kU32, std::uint64_t{kQuantiserVersion}});
   plan.head = file_head(keys, plan.tensors);
   plan.bytes = file_bytes(plan.head, plan.tensors);
@@ -169,9 +179,11 @@ Status write_quantised(
       const auto made = quantiser.quantise(row, std::min(piece, source.rows() - row));
       if (made.empty()) {
         return Error{ErrorCode::kUnsupported,
-                     fmt::format("{}: tensor '{}' cannot be quantised: it holds values that are "
-                                 "not finite or too large",
-                                 plan.file->path(), printable(source.name, kNameBytesShown))};
+                     fmt::format("{}: tensor '{}' cannot be {} {}: it holds values that are not "
+                                 "finite or too large",
+                                 plan.file->path(), printable(source.name, kNameBytesShown),
+                                 is_float(plan.tensors[i].type) ? "rounded to" : "quantised to",
+                                 tensor_type_info(plan.tensors[i].type).name)};
       }
       RETURN_IF_ERROR(append(made));
     }

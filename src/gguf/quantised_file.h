@@ -1,8 +1,10 @@
-// A model's matrices quantised, and the model written as a GGUF file again.
+// A model's matrices quantised, or rounded to another type of floats, and the model written as a
+// GGUF file again.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,9 +26,13 @@ struct QuantisationPlan {
 // Plans F32, F16 and BF16 matrices to become `type`: Q8_0, Q4_0 or Q4_K. Of a type of 4 bits the
 // matrix of the logits (output, or token_embd where that serves as both) becomes Q8_0. So do
 // matrices whose rows are not whole blocks of 256; those whose rows are not whole blocks of 32 stay
-// as they are, and so do routers, norms, biases and all that is quantised. An error names a model
-// that has nothing to quantise.
+// as they are, and so do routers, norms, biases and all that is quantised. Or to become F32, F16 or
+// BF16, whatever the length of their rows. An error names a model that has nothing to quantise.
 Result<QuantisationPlan> plan_quantisation(const File& file, TensorType type);
+
+// The types of the model's matrices: of what plan_quantisation() may change.
+std::set<TensorType> matrix_types(const File& file);
+bool is_float(TensorType type);
 
 // Appends the whole file. `on_progress` is told the bytes that were written, of all. The bytes do
 // not depend on the pool. An error names a tensor whose values cannot be quantised.

@@ -6,9 +6,13 @@
 namespace pagoda::server {
 
 Json parse_json(std::string_view text, ReadingMemory* memory) {
-  auto parsed = text::parse_strict_json(text, memory);
+  std::string deep_path;
+  auto parsed = text::parse_strict_json(text, memory, &deep_path);
   if (!parsed.ok()) {
     if (memory != nullptr && parsed.error().code == ErrorCode::kExhausted) throw memory->refusal();
+    if (!deep_path.empty()) {
+      throw ApiError(400, parsed.error().message, deep_path, "invalid_json");
+    }
     throw ApiError(400, "the body is not acceptable JSON: " + parsed.error().message, {},
                    "invalid_json");
   }

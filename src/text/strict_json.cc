@@ -26,6 +26,7 @@ constexpr std::size_t kParserCopies = 3;
 struct Refusal {
   ErrorCode code;
   std::string reason;
+  std::string deep_path = {};
 };
 
 [[noreturn]] void refuse(std::string reason) {
@@ -131,10 +132,28 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
   bool open(Json container) {
     if (open_.size() == kJsonDepthMax) {
-      refuse(fmt::format("it is nested deeper than {} levels", kJsonDepthMax));
+      const std::string path = open_path();
+      throw Refusal{ErrorCode::kInvalidArgument,
+                    fmt::format("{}: is nested deeper than {} levels", path, kJsonDepthMax), path};
     }
     open_.push_back(place(std::move(container)));
     return true;
+  }
+
+  // What is open within a container is its last value. There are more levels than are named.
+  std::string open_path() const {
+    constexpr std::size_t kLevelsNamed = 8;
+    constexpr std::size_t kKeyBytesMax = 60;
+    std::string path;
+    for (std::size_t i = 0; i < kLevelsNamed; ++i) {
+      if (open_[i]->is_array()) {
+        path += fmt::format("[{}]", open_[i]->size() - 1);
+      } else {
+        path +=
+            (path.empty() ? "" : ".") + abbreviated(members(*open_[i]).back().first, kKeyBytesMax);
+      }
+    }
+    return path;
   }
 
   // Pointers stay valid, because a container grows only while no other is open within it.
@@ -164,12 +183,14 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Result<nlohmann::ordered_json> parse_strict_json(std::string_view text, MemoryAccount* account) {
+Result<nlohmann::ordered_json> parse_strict_json(std::string_view text, MemoryAccount* account,
+                                                 std::string* deep_path) {
   try {
     StrictBuilder builder(text.size(), account);
     Json::sax_parse(text.begin(), text.end(), &builder);
     return builder.take();
   } catch (Refusal& refusal) {
+    if (deep_path != nullptr && !refusal.deep_path.empty()) *deep_path = refusal.deep_path;
     return Error{refusal.code, std::move(refusal.reason)};
   }
 }

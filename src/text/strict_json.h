@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -20,8 +21,12 @@ inline constexpr std::size_t kJsonValuesMax = std::size_t{1} << 22;
 //
 // `account` counts an upper bound of the value's memory, including the parser's own and vectors
 // while they grow. kExhausted means that the account has no more.
+//
+// `deep_path` gets the first levels of the path to a value that is nested too deeply,
+// "tools[0].function.parameters", with which the error's message begins then; else it stays.
 Result<nlohmann::ordered_json> parse_strict_json(std::string_view text,
-                                                 MemoryAccount* account = nullptr);
+                                                 MemoryAccount* account = nullptr,
+                                                 std::string* deep_path = nullptr);
 
 // Returns an upper bound of the memory that a value holds besides its own place. A copy holds no
 // more.

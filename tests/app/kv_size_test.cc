@@ -1,14 +1,19 @@
 // `pagoda size` says what a run keeps.
 #include "app/kv_size.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "app/kv_dtype.h"
 #include "app/loaded_model.h"
+#include "gguf/file_builder.h"
 #include "kernels/select.h"
 #include "model/decoder.h"
+#include "model/test_model.h"
 
 namespace pagoda::app {
 namespace {
@@ -48,6 +53,48 @@ TEST(KvSize, AgreesWithTheDecoderOfEveryArchitecture) {
     }
   }
   EXPECT_GE(seen, 100u);
+}
+
+// A file with one block more, which predicts the token after the next, as DeepSeek V3's have.
+gguf::File with_predicting_block(const std::string& path) {
+  gguf::File file = open_model_file(path).value();
+  const std::uint64_t blocks = file.metadata().unsigned_value("deepseek2.block_count").value();
+  const std::string last = fmt::format("blk.{}.", blocks - 1);
+  std::vector<gguf::Tensor> copied;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name.starts_with(last)) copied.push_back(tensor);
+  }
+  gguf::FileBuilder builder(std::move(file));
+  builder.remove("deepseek2.block_count");
+  builder.set_unsigned("deepseek2.block_count", blocks + 1);
+  builder.set_unsigned("deepseek2.nextn_predict_layers", 1);
+  for (const gguf::Tensor& tensor : copied) {
+    const std::string rest(tensor.name.substr(last.size()));
+    for (const char* const kind : {"", "nextn."}) {
+      EXPECT_TRUE(builder
+                      .add_tensor(fmt::format("blk.{}.{}{}", blocks, kind, rest), tensor.type,
+                                  std::span(tensor.extents).first(tensor.dimensions), tensor.bytes)
+                      .ok());
+    }
+  }
+  return std::move(builder).build();
+}
+
+TEST(KvSize, BlocksThatPredictMoreTokensKeepNothingAndChangeNoLogit) {
+  const std::string path = std::string(PAGODA_TEST_DATA) + "/models/arch_deepseek3.gguf";
+  const gguf::File plain = open_model_file(path).value();
+  const gguf::File more = with_predicting_block(path);
+  ASSERT_GT(more.tensors().size(), plain.tensors().size());
+  EXPECT_EQ(read_kv_model(more).value().groups, read_kv_model(plain).value().groups);
+  const auto logits = [](const gguf::File& file) {
+    const auto config = model::read_config(file);
+    EXPECT_TRUE(config.ok()) << config.error().message;
+    const auto weights = model::load_weights(file, config.value(), kernels::ref_set());
+    EXPECT_TRUE(weights.ok()) << weights.error().message;
+    const model::ModelParts parts = {config.value(), weights.value()};
+    return model::run_sequences(parts, {}, {model::random_tokens(parts.config, 40, 3)}).front();
+  };
+  EXPECT_EQ(logits(more), logits(plain));
 }
 
 }  // namespace

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "app/loaded_model.h"
 #include "app/served_source.h"
+#include "gguf/quantised_file.h"
 #include "gguf/same_model.h"
 #include "hf/test_folder.h"
 #include "kernels/select.h"
@@ -191,6 +194,94 @@ TEST_F(QuantisedModel, OfAModelThatIsQuantisedIsRefusedByName) {
   EXPECT_THAT(twice.error().message, HasSubstr("is quantised already (Q8_0)"));
 }
 
+class RoundedModel : public QuantisedModel {
+ protected:
+  // The model as --dtype has it; empty `said`: without a note.
+  gguf::File rounded(gguf::File file, TensorType type, std::string* said = nullptr) const {
+    QuantizationOptions rounding = options(type);
+    rounding.dtype = std::exchange(rounding.type, std::nullopt);
+    testing::internal::CaptureStderr();
+    auto made = rounded_model(std::move(file), rounding, accept);
+    const std::string notes = testing::internal::GetCapturedStderr();
+    if (said != nullptr) *said = notes;
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return std::move(made).value();
+  }
+  gguf::File rounded(const std::string& name, TensorType type, std::string* said = nullptr) const {
+    return rounded(open_model_file(test_model_path(name)).value(), type, said);
+  }
+};
+
+// Folders and files alike. Within a type of 8 bits of precision logits are near those of the model.
+TEST_F(RoundedModel, HasItsMatricesInTheTypeAndNearlyTheLogitsOfTheModel) {
+  for (const char* const name : {"hf_llama", "hf_mixtral", "stories260K.gguf", "arch_qwen3.gguf"}) {
+    const model::TestModel plain(test_model_path(name));
+    for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
+      const gguf::File made = rounded(name, type);
+      EXPECT_EQ(gguf::matrix_types(made), std::set{type}) << name;
+      const auto file = open_model_file(test_model_path(name));
+      const bool is_same = gguf::matrix_types(file.value()) == std::set{type};
+      EXPECT_EQ(made.path() == file.value().path(), is_same) << name << " is not written in vain";
+      if (is_same) continue;
+      const model::TestModel other(made.path());
+      const auto tokens = model::random_tokens(plain.config(), 40, 1);
+      const model::Conditions conditions = {.element = kv::memory::Element::kF32};
+      const auto expected = model::run_sequences(plain, conditions, {tokens}).front();
+      const auto logits = model::run_sequences(other, conditions, {tokens}).front();
+      EXPECT_LT(mean_kl(expected, logits, plain.config().vocabulary), 5e-3) << name;
+      // Every float is a float32.
+      EXPECT_TRUE(type != TensorType::kF32 || logits == expected) << name;
+    }
+  }
+}
+
+// KV has the fingerprint of the file that is read as its address.
+TEST_F(RoundedModel, HasAFingerprintOfItsOwn) {
+  const std::atomic<bool> stop = false;
+  std::set<std::string> digests;
+  const auto add = [&](const gguf::File& file) {
+    digests.insert(gguf::fingerprint(file.opened_parts(), {}, stop).value().digest);
+  };
+  add(open_model_file(test_model_path("hf_llama")).value());
+  for (int round = 0; round < 2; ++round) {
+    add(rounded("hf_llama", TensorType::kF16));
+    add(rounded("hf_llama", TensorType::kF32));
+    add(quantised(test_model_path("hf_llama"), TensorType::kQ8_0));
+  }
+  EXPECT_EQ(digests.size(), 4U);
+  EXPECT_EQ(models(), 3U);
+}
+
+TEST_F(RoundedModel, LeavesWhatIsQuantisedAndSaysSo) {
+  const auto stays = [&](gguf::File file, const std::string& types) {
+    const std::string path = file.path();
+    std::string said;
+    EXPECT_EQ(rounded(std::move(file), TensorType::kBF16, &said).path(), path);
+    EXPECT_THAT(said, HasSubstr("the weights are quantised (" + types + ") and stay so"));
+  };
+  stays(open_model_file(test_model_path("arch_gpt_oss.gguf")).value(), "MXFP4");
+  stays(quantised(test_model_path("stories260K.gguf"), TensorType::kQ8_0), "Q8_0");
+}
+
+TEST_F(RoundedModel, IsWhatIsLoaded) {
+  QuantizationOptions rounding = options(TensorType::kF16);
+  rounding.dtype = std::exchange(rounding.type, std::nullopt);
+  const auto loaded = LoadedModel::load(test_model_path("stories260K.gguf"), kernels::ref_set(),
+                                        {.quantization = rounding});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded.value()->weights().layers[0].query.weight.type, TensorType::kF16);
+}
+
+TEST(ParseDtype, KnowsTheNamesOfOthersAndRefusesTheRest) {
+  EXPECT_EQ(parse_dtype("auto").value(), std::nullopt);
+  EXPECT_EQ(parse_dtype("bfloat16").value(), TensorType::kBF16);
+  EXPECT_EQ(parse_dtype("half").value(), TensorType::kF16);
+  EXPECT_EQ(parse_dtype("float16").value(), TensorType::kF16);
+  EXPECT_EQ(parse_dtype("float").value(), TensorType::kF32);
+  EXPECT_EQ(dtype_name(TensorType::kF16), "float16");
+  EXPECT_THAT(parse_dtype("int8").error().message, HasSubstr("int8 is none of auto, bfloat16"));
+}
+
 TEST(ParseQuantization, KnowsItsTypesInAnyCase) {
   EXPECT_EQ(parse_quantization("q8_0").value(), TensorType::kQ8_0);
   EXPECT_EQ(parse_quantization("Q4_0").value(), TensorType::kQ4_0);
@@ -218,10 +309,15 @@ TEST(ParseQuantization, RefusesOthersByNameWithWhatWorks) {
 TEST(ServedSource, RandomWeightsHaveATypeOfTheirOwn) {
   QuantizationOptions quantization;
   quantization.type = TensorType::kQ8_0;
-  const auto source = ServedSource::open("", {.quantization = quantization},
-                                         {.shape = "llama-3.2-1b"}, kernels::ref_set());
-  ASSERT_FALSE(source.ok());
-  EXPECT_THAT(source.error().message, HasSubstr("`quantization`"));
+  QuantizationOptions rounding;
+  rounding.dtype = TensorType::kBF16;
+  for (const auto& [asked, field] :
+       {std::pair(quantization, "`quantization`"), std::pair(rounding, "`dtype`")}) {
+    const auto source = ServedSource::open("", {.quantization = asked}, {.shape = "llama-3.2-1b"},
+                                           kernels::ref_set());
+    ASSERT_FALSE(source.ok());
+    EXPECT_THAT(source.error().message, HasSubstr(field));
+  }
 }
 
 }  // namespace

@@ -231,7 +231,7 @@ void draw_policies(Policies kind, std::vector<Request>& requests) {
   }
 }
 void PrintTo(const MixCase& c, std::ostream* out) {
-  *out << c.model.name << " on " << c.kernel_config.set->name;
+  *out << c.model.title() << " on " << c.kernel_config.set->name;
   if (c.policies != Policies::kNone) *out << " with policies";
   if (!c.kernel_config.element) return;
   const auto elements = c.kernel_config.element->elements(kv::memory::Element::kBF16);
@@ -265,6 +265,14 @@ std::vector<MixCase> all_mixes() {
     // Latents, a page of which holds no values.
     mixes.push_back({{"arch_deepseek2"}, {set, Element::kF32}});
     mixes.push_back({{"arch_deepseek3"}, {set, Element::kBF16}});
+    // Layers of every kind, quantised.
+    const auto quantised = [](const char* name, TensorType type) {
+      return model::ModelCase{.name = name, .quantised = type};
+    };
+    mixes.push_back({quantised("arch_gemma3", TensorType::kQ8_0), {set, Element::kBF16}, 220});
+    mixes.push_back({quantised("arch_gpt_oss", TensorType::kQ8_0), {set, Element::kBF16}, 220});
+    mixes.push_back({quantised("arch_qwen3moe", TensorType::kQ4_0), {set, Element::kF16}});
+    mixes.push_back({quantised("arch_deepseek3", TensorType::kQ8_0), {set, Element::kBF16}});
     // Integers and eight-bit floats, of every kind of layer.
     mixes.push_back({seeded("llama Q4_1", TensorType::kQ4_1, false), {set, Element::kInt8}});
     mixes.push_back({seeded("llama Q4_1", TensorType::kQ4_1, false), {set, Element::kInt4}});

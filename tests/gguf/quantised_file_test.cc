@@ -128,6 +128,42 @@ TEST_F(QuantisedFile, HasTheMatricesInTheTypesOfTheRules) {
   }
 }
 
+// What is no float, and what is no matrix, stays.
+TEST_F(QuantisedFile, HasEveryMatrixOfFloatsInTheTypeOfFloatsThatWasAskedFor) {
+  const Bytes bytes = model_of_rules().bytes();
+  const auto model = File::parse(bytes, "model");
+  for (const TensorType type : {kF32, kF16, kBF16}) {
+    const auto made = quantise(model.value(), type);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    for (std::size_t t = 0; t < rules().size(); ++t) {
+      const Tensor& source = model.value().tensors()[t];
+      const bool stays = rules()[t].becomes[0] == rules()[t].type &&
+                         std::string_view(rules()[t].name) != "blk.0.attn_output.weight";
+      EXPECT_EQ(made.value().tensors()[t].type, stays ? source.type : type) << rules()[t].name;
+      EXPECT_TRUE(is_same_shape(made.value().tensors()[t], source)) << rules()[t].name;
+    }
+  }
+}
+
+TEST_F(QuantisedFile, RoundsFloatsToTheNearestAndTiesToEven) {
+  GgufWriter model;
+  const std::vector<float> values = {1.0f,         1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -0.1f,
+                                     0x1.234p-20f, 65504.0f,       0x1p-24f,       0.0f};
+  model.add_tensor<float>("output.weight", kF32, {4, 2}, values);
+  const Bytes bytes = model.bytes();
+  const auto read = [&](TensorType type) {
+    const auto made = quantise(File::parse(bytes, "model.gguf").value(), type);
+    std::vector<std::uint16_t> bits(8);
+    std::memcpy(bits.data(), made.value().find_tensor("output.weight")->bytes.data(), 16);
+    return bits;
+  };
+  // By Python's struct; bfloat16 is the upper half of a float, rounded by hand.
+  EXPECT_EQ(read(kF16), (std::vector<std::uint16_t>{0x3c00, 0x3c04, 0x3c0c, 0xae66, 0x0012, 0x7bff,
+                                                    0x0001, 0x0000}));
+  EXPECT_EQ(read(kBF16), (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82, 0xbdcd, 0x3592, 0x4780,
+                                                     0x3380, 0x0000}));
+}
+
 TEST_F(QuantisedFile, OfTiedWeightsTheEmbeddingGivesTheLogits) {
   const Bytes bytes = model_of_rules("output.weight").bytes();
   const auto model = File::parse(bytes, "model");
@@ -181,6 +217,24 @@ TEST_F(QuantisedFile, OfAModelWithShortRowsIsRefused) {
   const auto made = quantise(File::parse(bytes, "model.gguf").value(), kQ8_0);
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.error().message, HasSubstr("multiple of 32"));
+}
+
+TEST_F(QuantisedFile, AValueThatATypeOfFloatsDoesNotHoldIsRefused) {
+  struct Beyond {
+    TensorType type;
+    float value;
+  };
+  for (const Beyond& beyond : {Beyond{kF16, 65520.0f}, Beyond{kBF16, 3.4e38f},
+                               Beyond{kF16, std::numeric_limits<float>::quiet_NaN()}}) {
+    GgufWriter model;
+    model.add_tensor<float>("output.weight", kF32, {2, 2}, {1.0f, 2.0f, beyond.value, 3.0f});
+    const Bytes bytes = model.bytes();
+    const auto made = quantise(File::parse(bytes, "model.gguf").value(), beyond.type);
+    ASSERT_FALSE(made.ok());
+    EXPECT_THAT(made.error().message,
+                HasSubstr(std::string("tensor 'output.weight' cannot be rounded to ") +
+                          std::string(tensor_type_info(beyond.type).name)));
+  }
 }
 
 TEST_F(QuantisedFile, ATensorThatIsNotFiniteIsNamedAndNothingIsLeft) {

@@ -128,7 +128,7 @@ TEST_P(Invariance, EveryKernelSetGivesTheReferenceBitsOfItsNumerics) {
   }
 }
 
-const auto kNameOfCase = [](const auto& instance) { return instance.param.name; };
+const auto kNameOfCase = [](const auto& instance) { return instance.param.title(); };
 
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                          testing::Values(ModelCase{"stories260K"}, ModelCase{"tiny_window"},
@@ -171,6 +171,11 @@ std::vector<ModelCase> weight_cases() {
     const std::string name(gguf::tensor_type_info(type).name);
     cases.push_back({"qwen3_" + name, small_shape(type, true)});
   }
+  // Layers of every kind: windows, latents, experts, sinks.
+  for (const char* const name : {"arch_gemma3", "arch_deepseek3", "arch_gpt_oss"}) {
+    cases.push_back({.name = name, .quantised = TensorType::kQ8_0});
+  }
+  cases.push_back({.name = "arch_qwen3moe", .quantised = TensorType::kQ4_0});
   return cases;
 }
 

@@ -1,5 +1,5 @@
 // A seeded model without a file: any shape, matrices of one type, with or without QK norm, dense or
-// a mixture of experts. A ModelCase is such a model or one read from a file.
+// a mixture of experts. A ModelCase is such a model or one read from a file, perhaps quantised.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "model/config.h"
+#include "model/quantised_copy.h"
 #include "model/random_matrix.h"
 #include "model/test_model.h"
 #include "model/weights.h"
@@ -75,14 +76,21 @@ inline ModelShape small_shape(gguf::TensorType type, bool qk_norm) {
 struct ModelCase {
   std::string name;
   std::optional<ModelShape> shape = {};
+  std::optional<gguf::TensorType> quantised = {};  // of a file: its matrices become this type
+
+  std::string title() const {
+    return quantised ? name + "_" + std::string(gguf::tensor_type_info(*quantised).name) : name;
+  }
 };
-inline void PrintTo(const ModelCase& c, std::ostream* out) { *out << c.name; }
+inline void PrintTo(const ModelCase& c, std::ostream* out) { *out << c.title(); }
 
 class AnyModel {
  public:
   explicit AnyModel(const ModelCase& c) {
     if (c.shape) {
       seeded_.emplace(*c.shape);
+    } else if (c.quantised) {
+      read_.emplace(QuantisedCopy(c.name + ".gguf", *c.quantised).path());
     } else {
       read_.emplace(test_model_path(c.name + ".gguf"));
     }

@@ -58,6 +58,19 @@ TEST(Json, DepthIsBounded) {
   EXPECT_THAT(refusal(std::string(1 << 20, '[')), HasSubstr("64"));
 }
 
+TEST(Json, WhatIsTooDeepIsRefusedWithItsPath) {
+  std::string text = R"({"a":1,"tools":[{},{"parameters":{"b c":)";
+  for (std::size_t i = 0; i < kJsonDepthMax; ++i) text += R"({"x":[)";
+  try {
+    parse_json(text);
+    ADD_FAILURE() << "it is taken";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.param, "tools[1].parameters.b c.x[0].x[0]");
+    EXPECT_EQ(error.message, error.param + ": is nested deeper than 64 levels");
+    EXPECT_EQ(error.code, "invalid_json");
+  }
+}
+
 TEST(Json, ValuesAreBounded) {
   std::string text = "[0";
   for (std::size_t i = 0; i < kJsonValuesMax; ++i) text += ",0";

@@ -29,6 +29,7 @@ inline std::vector<NamedForm> all_forms() {
     forms.push_back({std::string(known.names.front()), form});
   }
   chat::AnswerForm generic;
+  generic.generic = true;
   generic.calls = chat::generic_tool_form();
   forms.push_back({"generic", generic});
   return forms;

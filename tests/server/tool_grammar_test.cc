@@ -9,6 +9,9 @@
 #include "chat/answer_parser.h"
 #include "chat/answer_text.h"
 #include "chat/known_forms.h"
+#include "server/api/answer_grammar.h"
+#include "server/api/chat_prompt.h"
+#include "server/reading_memory.h"
 #include "server/tool_forms.h"
 #include "structured/matcher.h"
 #include "structured/text_nodes.h"
@@ -188,6 +191,62 @@ TEST(ToolChoice, AllowedToolsAreReadInBothForms) {
     EXPECT_EQ(choice.tools[0].name, "ping");
     EXPECT_TRUE(choice.needs_grammar());
   }
+}
+
+std::unique_ptr<ServedModel> without_grammars(const ServedModel& served) {
+  std::unique_ptr<ServedModel> model(new ServedModel{.names = served.names,
+                                                     .tokenizer = served.tokenizer,
+                                                     .chat_template = std::nullopt,
+                                                     .engine = served.engine,
+                                                     .step_notifier = served.step_notifier,
+                                                     .fingerprint = served.fingerprint});
+  model->form = served.form;
+  return model;
+}
+
+// With tool_choice auto, the default, a grammar holds the model to the generic form as well.
+TEST(ToolGrammar, TheGenericFormIsWrittenAsItIsReadWhereACallIsFree) {
+  const auto read = [](const Json& fields, const ServedModel& model) {
+    Json body = {{"messages", {{{"role", "user"}, {"content", "Rome?"}}}},
+                 {"tools", weather_tools()}};
+    body["tools"][0]["function"].erase("strict");
+    body.update(fields);
+    ReadingMemory memory(nullptr);
+    const ReadingTerms terms = {memory, true};
+    AnswerGrammar grammar(Fields(body), model, terms);
+    grammar.read_tools(Fields(body));
+    AnswerTerms answer = {.form = &*model.form};
+    grammar.set_reading(answer);
+    CompletionRequest request;
+    grammar.finish(&answer, request);
+    return std::pair(request.engine.constraint, answer.options.calls);
+  };
+  static StoryFixture fixture;
+  const ServedModel& served = fixture.served();
+  const std::string asked = R"({"tool_call": {"name": "get_weather", "arguments": {"town": 1}}})";
+  const std::string pinged = R"({"tool_call": {"name": "ping", "arguments": {}}})";
+  const auto [several, reading] = read(Json::object(), served);
+  ASSERT_NE(several, nullptr);
+  EXPECT_EQ(reading, chat::CallReading::kAsWritten);
+  const structured::Grammar& made = several->grammar();
+  for (const std::string& taken : {std::string(), std::string("Once upon a {time}."), asked,
+                                   "I do. " + asked, asked + "\n" + pinged}) {
+    EXPECT_TRUE(matches_text(made, taken)) << taken;
+  }
+  for (const std::string refused :
+       {R"({"tool_call": {"name": "get_time", "arguments": {}}})", R"({"tool_call": "ping"})",
+        R"({"tool_call": {"name": "ping", "arguments": [1]}})", R"({"tool_call": {"name": "ping")",
+        R"({ "tool_call": {"name": "ping", "arguments": {}}})", "{\n  \"tool_call\": no"}) {
+    EXPECT_FALSE(matches_text(made, refused)) << refused;
+  }
+  const auto [one, _] = read({{"parallel_tool_calls", false}}, served);
+  EXPECT_TRUE(matches_text(one->grammar(), asked));
+  EXPECT_FALSE(matches_text(one->grammar(), asked + "\n" + pinged));
+  EXPECT_EQ(read({{"tool_choice", "none"}}, served).first, nullptr);
+  // Without grammars, calls are read as the model writes them.
+  const auto [none, any_spelling] = read(Json::object(), *without_grammars(served));
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(any_spelling, chat::CallReading::kAnySpelling);
 }
 
 // Control tokens that are markers are named by a grammar, and are in no text.

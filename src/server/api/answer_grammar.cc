@@ -44,7 +44,10 @@ void AnswerGrammar::check_model(bool has_form) const {
 void AnswerGrammar::read_tools(const Fields& fields) {
   const ToolChoice choice = read_tool_choice(fields);
   const bool may_call = choice.mode != ToolChoice::Mode::kNone && !choice.tools.empty();
-  if (!may_call || (!root_ && !choice.needs_grammar())) {
+  // Nobody taught the model the generic form: it is held to it wherever grammars are to be had.
+  const bool is_generic =
+      model_.form && model_.form->found.form.generic && model_.mask_vocabulary != nullptr;
+  if (!may_call || (!root_ && !choice.needs_grammar() && !is_generic)) {
     if (root_ && model_.form) {
       const MarkedText marked(*model_.form, model_.tokenizer);
       root_ = content(*root_, model_.form->found.form, marked);

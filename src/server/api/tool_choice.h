@@ -28,7 +28,8 @@ struct ToolChoice {
   bool narrowed = false;          // some of the request's tools are left out
   std::vector<ChosenTool> tools;  // those that may be called, in the order of `tools`
 
-  // Whether the answer needs a grammar, so that its calls are as they must be.
+  // Whether the answer needs a grammar, so that its calls are as they must be, also where the model
+  // knows the form of calls.
   bool needs_grammar() const;
 };
 

@@ -75,8 +75,10 @@ GrammarNodeId ToolGrammar::text_or_calls() {
   if (!marker.empty()) {
     const std::string& first =
         chat::core(calls_.section_begin).empty() ? calls_.call_begin : calls_.section_begin;
+    // The generic form's other spellings begin no text, so that a call is never content.
     return builder_.text_until(marked_.marker(marker), section(first.find(marker) + marker.size()),
-                               true);
+                               true,
+                               form_.generic ? calls_.other_begins : std::vector<std::string>());
   }
   // Calls stand at the start of the answer.
   const std::string opening = chat::bare_opening(calls_);

@@ -42,6 +42,7 @@ constexpr std::array kShared = {"temperature",
                                 "stream",
                                 "user",
                                 "chat_template_kwargs",
+                                "enable_thinking",
                                 "truncation",
                                 "truncate_prompt_tokens"};
 

@@ -202,6 +202,25 @@ class Hostile(unittest.TestCase):
         for _ in range(50):
             self.server.raw(draw.randbytes(draw.randrange(1, 400)), half_close=True, timeout=20)
 
+    def test_schemas_of_ten_thousand_levels_are_refused_with_their_place_beside_a_stream(self):
+        """Whoever streams meanwhile gets the tokens that it gets alone."""
+        deep = '{"type":"object","properties":{"a":' * 10_000 + "true" + "}}" * 10_000
+        bodies = {
+            "guided_json": '{"prompt":"a","guided_json":%s}' % deep,
+            "structured_outputs.json": json.dumps({"prompt": "a", "structured_outputs": {"json": deep}}),
+        }
+        long = {**BODY, "max_tokens": 200, "ignore_eos": True}
+        alone = self.server.post("/v1/completions", long)[1]["choices"]
+        beside = []
+        thread = threading.Thread(target=lambda: beside.append(self.server.post("/v1/completions", long)))
+        thread.start()
+        for path, body in list(bodies.items()) * 5:
+            reply, text = self.server.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+            self.assertEqual(reply.status, 400)
+            self.assertTrue(json.loads(text)["error"]["param"].startswith(path), text[:300])
+        thread.join()
+        self.assertEqual(beside[0][1]["choices"], alone)
+
     def test_no_byte_of_a_smuggled_request_is_answered(self):
         smuggled = b"GET /server_info HTTP/1.1\r\nHost: localhost\r\n\r\n"
         chunked = b"Transfer-Encoding: chunked"

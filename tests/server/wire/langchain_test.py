@@ -5,9 +5,11 @@ import asyncio
 import json
 import os
 import sys
+import typing
 import unittest
 
 import openai
+import pydantic
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -21,6 +23,13 @@ SCRIPTED = os.path.join(served.SOURCE, "tests/data/models/scripted_calls.gguf")
 def get_weather(city: str) -> str:
     """The weather of a city."""
     return f"21 in {city}"
+
+
+class Weather(pydantic.BaseModel):
+    """What the weather is."""
+
+    city: typing.Literal["Rome", "Paris"]
+    degrees: int = pydantic.Field(ge=10, le=30)
 
 
 class LangChain(unittest.TestCase):
@@ -75,6 +84,19 @@ class LangChain(unittest.TestCase):
             messages.append(answer)
         self.assertEqual(len({call["id"] for message in messages
                               for call in getattr(message, "tool_calls", [])}), 3)
+
+    def test_structured_output_is_a_value_of_its_class(self):
+        for method in ("json_schema", "function_calling"):
+            with self.subTest(method=method):
+                model = self.chat_model(max_tokens=400).with_structured_output(Weather, method=method, include_raw=True)
+                got = model.invoke("How warm is it?")
+                self.assertIsNone(got["parsing_error"], got)
+                self.assertIsInstance(got["parsed"], Weather)
+
+    def test_structured_output_is_streamed(self):
+        model = self.chat_model(max_tokens=400).with_structured_output(Weather, method="json_schema")
+        *_, last = model.stream("How warm is it?")
+        self.assertEqual(last, model.invoke("How warm is it?"))
 
     def test_errors_have_their_status_and_path(self):
         with self.assertRaises(openai.BadRequestError) as raised:

@@ -71,6 +71,43 @@ class LiteLlm(unittest.TestCase):
             self.expect_call(whole.choices[0].message)
             self.assertEqual(whole.choices[0].finish_reason, "tool_calls")
 
+    def test_an_answer_obeys_its_schema(self):
+        """The script calls tools in free text: a grammar makes it write what it never would."""
+        schema = {"type": "object", "properties": {"city": {"enum": ["Rome", "Paris"]},
+                                                   "degrees": {"type": "integer", "minimum": 10, "maximum": 30}},
+                  "required": ["city", "degrees"], "additionalProperties": False}
+        asked = {"type": "json_schema", "json_schema": {"name": "weather", "schema": schema, "strict": True}}
+        for provider in ("openai", "hosted_vllm"):
+            for stream in (False, True):
+                with self.subTest(provider=provider, stream=stream):
+                    reply = self.chat([USER], provider, tools=None, response_format=asked,
+                                      stream=stream, max_tokens=400)
+                    if stream:
+                        reply = litellm.stream_chunk_builder(list(reply), messages=[USER])
+                    value = json.loads(reply.choices[0].message.content)
+                    self.assertEqual(list(value), ["city", "degrees"])
+                    self.assertIn(value["city"], ("Rome", "Paris"))
+                    self.assertTrue(10 <= value["degrees"] <= 30, value)
+
+    def test_a_schema_that_no_grammar_obeys_is_refused_with_its_place(self):
+        asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "not": {}}}}
+        with self.assertRaises(litellm.BadRequestError) as raised:
+            self.chat([USER], tools=None, response_format=asked)
+        self.assertIn("/not: this keyword is not supported", str(raised.exception))
+
+    def test_a_tool_that_must_be_called_gets_arguments_of_its_schema(self):
+        tool = {"type": "function", "function": {
+            "name": "set_alarm", "parameters": {
+                "type": "object", "properties": {"hour": {"type": "integer", "minimum": 0, "maximum": 23}},
+                "required": ["hour"], "additionalProperties": False}}}
+        for provider in ("openai", "anthropic"):
+            with self.subTest(provider=provider):
+                reply = self.chat([USER], provider, tools=[tool], tool_choice="required",
+                                  parallel_tool_calls=False, max_tokens=400)
+                call, = reply.choices[0].message.tool_calls
+                self.assertEqual(call.function.name, "set_alarm")
+                self.assertTrue(0 <= json.loads(call.function.arguments)["hour"] <= 23)
+
     def test_errors_have_their_classes(self):
         result = {"role": "tool", "tool_call_id": "x", "content": "21"}
         with self.assertRaises(litellm.BadRequestError) as raised:

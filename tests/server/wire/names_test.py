@@ -16,9 +16,52 @@ NAME = "Tiny/Stories-260K-GGUF"
 TOKEN = "hf_aSecretThatNobodyShows"
 
 
-def stories():
-    with open(served.STORIES, "rb") as file:
+def read(*path):
+    with open(os.path.join(served.SOURCE, "tests/data", *path), "rb") as file:
         return file.read()
+
+
+def stories():
+    return read("models/stories260K.gguf")
+
+
+def two_shards(whole):
+    """The files of a model that was one .safetensors, as large ones are published."""
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    header.pop("__metadata__", None)
+    names = sorted(header)
+    files, places = {}, {}
+    for shard in range(2):
+        path = f"model-{shard + 1:05}-of-00002.safetensors"
+        data, entries = b"", {}
+        for name in names[shard::2]:
+            begin, end = header[name]["data_offsets"]
+            entries[name] = {**header[name], "data_offsets": [len(data), len(data) + end - begin]}
+            data += whole[8 + length + begin : 8 + length + end]
+            places[name] = path
+        head = json.dumps({"__metadata__": {"format": "pt"}, **entries}).encode()
+        head += b" " * (-len(head) % 8)
+        files[path] = len(head).to_bytes(8, "little") + head + data
+    index = {"metadata": {"total_size": len(whole) - 8 - length}, "weight_map": places}
+    files["model.safetensors.index.json"] = json.dumps(index).encode()
+    return files
+
+
+def qwen_folder():
+    """What Qwen/Qwen2.5-7B-Instruct holds, with small random weights and few words."""
+    config = {**json.loads(read("models/hf_qwen2_words/config.json")), "max_position_embeddings": 32768,
+              "eos_token_id": 422}
+    generation = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05,
+                  "eos_token_id": [422], "bos_token_id": None}
+    tokenizer = json.loads(read("hf_tokenizers/qwen2/tokenizer_config.json"))
+    tokenizer["chat_template"] = read("chat/templates/qwen2.5.jinja").decode()
+    return {
+        "config.json": json.dumps(config).encode(), "generation_config.json": json.dumps(generation).encode(),
+        "tokenizer.json": read("hf_tokenizers/qwen2/tokenizer.json"),
+        "tokenizer_config.json": json.dumps(tokenizer).encode(), "README.md": b"# Qwen", "LICENSE": b"Apache",
+        **two_shards(read("models/hf_qwen2_words/model.safetensors")),
+    }
 
 
 class Folders(unittest.TestCase):
@@ -57,29 +100,52 @@ class Folders(unittest.TestCase):
 
 
 class Names(Folders):
-    def test_the_line_of_a_vllm_user_starts(self):
-        self.lay_out("Qwen/Qwen2.5-7B-Instruct", COMMIT, {"qwen2.5-7b-instruct-q8_0.gguf": stories()})
+    def answers_of_the_line(self, *bodies):
+        """What the line of a vLLM user answers to GET /v1/models, and to these chats."""
         line = "serve --model Qwen/Qwen2.5-7B-Instruct --enable-prefix-caching --max-model-len 8192"
-        variables = {"PAGODA_PORT": "0", "PAGODA_KV_CACHE_MEMORY_BYTES": "64MiB"}
-        self.environment.update(variables)
+        self.environment.update({"PAGODA_PORT": "0", "PAGODA_KV_CACHE_MEMORY_BYTES": "64MiB"})
+        errors = tempfile.TemporaryFile()
+        self.addCleanup(errors.close)
         process = subprocess.Popen([served.BINARY, *line.split()], env=self.environment, stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True)
+                                   stderr=errors, text=True)
         try:
             greeting = []
             for text in process.stdout:
                 greeting.append(text)
                 if "try: curl" in text:
                     break
-            self.assertIn("pagoda serves Qwen/Qwen2.5-7B-Instruct on http://", greeting[0])
+            said = os.pread(errors.fileno(), 1 << 16, 0).decode()
+            self.assertIn("pagoda serves Qwen/Qwen2.5-7B-Instruct on http://", "".join(greeting), said)
             url = greeting[0].split(" on ")[1].strip()
-            models = subprocess.run(["curl", "-sS", url + "/v1/models"], capture_output=True, text=True, check=True)
-            data = json.loads(models.stdout)["data"]
-            self.assertEqual([model["id"] for model in data], ["Qwen/Qwen2.5-7B-Instruct"])
+            asked = [["/v1/models"]] + [["/v1/chat/completions", "-H", "Content-Type: application/json", "-d",
+                                         json.dumps(body)] for body in bodies]
+            done = [subprocess.run(["curl", "-sS", url + words[0], *words[1:]], capture_output=True, text=True,
+                                   check=True) for words in asked]
+            replies = [json.loads(one.stdout) for one in done]
         finally:
             process.terminate()
             process.wait(30)
             process.stdout.close()
         self.assertEqual(process.returncode, 0)
+        self.assertEqual([model["id"] for model in replies[0]["data"]], ["Qwen/Qwen2.5-7B-Instruct"])
+        self.assertEqual(replies[0]["data"][0]["max_model_len"], 8192)
+        return replies[1:]
+
+    def test_the_line_of_a_vllm_user_starts(self):
+        self.lay_out("Qwen/Qwen2.5-7B-Instruct", COMMIT, {"qwen2.5-7b-instruct-q8_0.gguf": stories()})
+        self.answers_of_the_line()
+
+    def test_the_line_serves_the_folder_that_the_hub_lays_out(self):
+        self.lay_out("Qwen/Qwen2.5-7B-Instruct", COMMIT, qwen_folder())
+        chat = {"model": "Qwen/Qwen2.5-7B-Instruct", "messages": [{"role": "user", "content": "the quick fox"}],
+                "max_tokens": 8, "ignore_eos": True, "seed": 3}
+        first, second, sampled, plain = self.answers_of_the_line(
+            chat, chat, {**chat, "max_tokens": 40},
+            {**chat, "max_tokens": 40, "temperature": 1, "top_p": 1, "top_k": 0, "repetition_penalty": 1})
+        self.assertEqual(first["usage"]["completion_tokens"], 8, first)
+        self.assertEqual(second["choices"], first["choices"])
+        self.assertGreater(second["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertNotEqual(sampled["choices"], plain["choices"], "generation_config.json applies to who is silent")
 
     def test_every_command_that_loads_a_model_takes_a_name(self):
         self.lay_out(NAME, COMMIT, {"stories-F32.gguf": stories(), "other-Q8_0.gguf": b"x"})

@@ -140,7 +140,7 @@ class Sampling(unittest.TestCase):
         for flags, words in ((["--generation-config", "/some/folder"], "--generation-config"),
                              (["--override-generation-config", "{"], "--override-generation-config"),
                              (["--override-generation-config", '{"max_new_tokens": 5}'], "max_new_tokens"),
-                             (["--dtype", "float16"], "--dtype float16"), (["--dtype", "int8"], "--dtype"),
+                             (["--dtype", "int8"], "--dtype"),
                              (["--revision", "v1"], "--revision v1")):
             done = subprocess.run([served.BINARY, "serve", self.warm, "--port", "0", *flags], capture_output=True,
                                   text=True, timeout=60)
@@ -149,6 +149,21 @@ class Sampling(unittest.TestCase):
         for flags in (["--dtype", "float32"], ["--dtype", "auto", "--trust-remote-code"]):
             with served.Served(self.warm, *flags) as server:
                 self.assertEqual("does nothing" in server.stderr(), "--trust-remote-code" in flags)
+
+    def test_weights_are_rounded_to_another_type_of_floats(self):
+        body = {"prompt": "Once upon a time", "max_tokens": 40, "temperature": 0, "seed": 1, "logprobs": 1}
+        answers = {}
+        for dtype in ("auto", "float32", "half", "bfloat16"):
+            with served.Served(self.warm, "--dtype", dtype, "--quantized-cache-size", "0") as server:
+                said = server.stderr()
+                answers[dtype] = server.post("/v1/completions", body)[1]["choices"][0]
+            self.assertEqual("rounded to" in said, dtype in ("half", "bfloat16"), said)
+        self.assertEqual(answers["float32"], answers["auto"])
+        self.assertEqual(answers["half"]["text"], answers["auto"]["text"], "within the rounding")
+        self.assertEqual(len({str(answer["logprobs"]) for answer in answers.values()}), 3)
+        quantised = os.path.join(served.SOURCE, "tests/data/models/arch_gpt_oss.gguf")
+        with served.Served(quantised, "--dtype", "bfloat16") as server:
+            self.assertIn("--dtype bfloat16: the weights are quantised (MXFP4) and stay so", server.stderr())
 
 
 if __name__ == "__main__":

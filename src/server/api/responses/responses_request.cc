@@ -225,6 +225,7 @@ void read_tool_choice(const Fields& fields, Json& chat) {
 }
 
 void read_reasoning(const Fields& fields, Json& chat) {
+  if (const Json* const thinking = fields.find("thinking")) chat["thinking"] = *thinking;
   const Json* const reasoning = fields.object("reasoning");
   if (reasoning == nullptr) return;
   const Fields members(*reasoning, "reasoning");
