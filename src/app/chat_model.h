@@ -1,4 +1,4 @@
-// What replies in a terminal chat: a model in this process, or a server.
+// A ChatModel replies in a terminal chat: a model in this process, or a server.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class ChatModel {
   virtual ~ChatModel() = default;
   // Who it is, for the greeting.
   virtual std::string name() const = 0;
-  // What it draws by where ChatSampling is silent, for the greeting; empty: the server knows.
+  // Names the sampling where ChatSampling is silent, for the greeting; empty: only the server
+  // knows.
   virtual std::string sampling() const { return ""; }
   // How many tokens a conversation may have.
   virtual Result<std::uint64_t> context_tokens() = 0;
@@ -70,7 +71,7 @@ struct LocalChatOptions {
   GenerationConfig generation;
 };
 
-// What a chat with a local model that recommends nothing draws by.
+// A chat with a local model that recommends nothing samples by these.
 inline constexpr double kChatTemperature = 0.7;
 inline constexpr double kChatTopP = 0.95;
 

@@ -1,4 +1,4 @@
-// What cached keys and values are kept as, by name (--kv-cache-dtype).
+// Names the elements in which keys and values are cached (--kv-cache-dtype).
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace pagoda::app {
 // "bf16", "int8", …; "k8v4" is int8 keys and int4 values; other pairs are "KEYS/VALUES".
 std::string kv_dtype_name(kv::memory::Elements elements);
 
-// What a cache of this layout keeps by such a choice, by name; layers that keep the default all the
-// same are named behind: "int8", "int8 skip 0,1,sliding_window".
+// Names the elements that a cache of this layout has under the choice, and behind them the layers
+// that keep the default all the same: "int8", "int8 skip 0,1,sliding_window".
 std::string kv_choice_name(const model::KvCacheDtype& choice, const kv::memory::PageLayout& layout);
 // The layers that a choice skips, as the flag takes them: "0,1,sliding_window". Empty: none, or
 // nothing that they could be skipped by was chosen.

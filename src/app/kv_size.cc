@@ -36,7 +36,7 @@ constexpr std::int64_t round_up_div(std::int64_t value, std::int64_t step) {
   return value / step + (value % step != 0 ? 1 : 0);
 }
 
-// Of one head's K or V: `bits` of a value, scales of every `group_values`.
+// Returns the bytes of one head's K or V: `bits` of a value, scales of every `group_values`.
 KvBytes vector_bytes(std::int64_t bits, std::int64_t group_values, std::int64_t group_bytes,
                      std::int64_t dim) {
   if (dim == 0) return {};

@@ -83,7 +83,7 @@ Result<KvBlocks> kv_blocks(std::int64_t tokens, std::int64_t block_size, std::in
 // `a * b`, or an error that names `field`, whose value is `b`, and the largest value it may have.
 Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view field);
 
-// What the cache of a model keeps, layer groups in order of first appearance.
+// The KV cache that a model needs, layer groups in order of first appearance.
 struct KvModel {
   std::vector<KvLayers> groups;
   std::int64_t context_length = 0;

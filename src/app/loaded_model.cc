@@ -15,7 +15,7 @@
 namespace pagoda::app {
 namespace {
 
-// What the user can do about a file that is not there.
+// Tells the user what to do about a file that is not there.
 std::string missing_file_hint(const std::string& path) {
   if (path == default_model_path()) {
     return "; ./run downloads the default model, or name a model with `model`";
@@ -31,7 +31,7 @@ Status check_tokenizer(const gguf::Metadata& words, const gguf::File& file) {
                            words.source())};
 }
 
-// What can be known before weights are quantised, which takes minutes.
+// Finds faults before weights are quantised, which takes minutes.
 Status check_loadable(const gguf::File& file, const ModelLoadOptions& options,
                       const kernels::KernelSet& kernels) {
   ASSIGN_OR_RETURN(const model::Config config, model::read_config(file));

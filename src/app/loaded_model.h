@@ -47,7 +47,7 @@ class LoadedModel {
   const model::Config& config() const { return config_; }
   const model::Weights& weights() const { return weights_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  // Of the file that the tokenizer comes from, or else of the model's.
+  // Returns the template of the file that the tokenizer comes from, or else the model's.
   Result<text::ChatTemplate> chat_template() const;
   // A bar while weights are packed; once all are, the file's pages go back to the system.
   model::PackProgress pack_progress() const;

@@ -1,5 +1,5 @@
-// What a folder holds as a model: one GGUF file (or a set of parts), or config.json with
-// safetensors, which is the folder itself.
+// Finds the model in a folder: one GGUF file (or a set of parts), or config.json with safetensors,
+// which is the folder itself.
 #pragma once
 
 #include <string>

@@ -44,7 +44,8 @@ std::string repository_fault(std::string_view repository) {
   return fault.empty() ? name_fault(repository.substr(slash + 1)) : fault;
 }
 
-// Of a revision ("refs/pr/1") and of a file ("Q4_K_M/model.gguf"): a relative path that leads down.
+// Returns why a revision ("refs/pr/1") or a file ("Q4_K_M/model.gguf") is no relative path that
+// leads down; empty where it is.
 std::string path_fault(std::string_view path) {
   if (path.empty()) return "is empty";
   if (path.size() > kNamePartBytesMax) {

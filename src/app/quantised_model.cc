@@ -84,7 +84,7 @@ std::string key_of(const gguf::QuantisationPlan& plan, const std::string& finger
   return hash.finish();
 }
 
-// What was read belongs to the fingerprint only if it was there all the time.
+// A file that changed while it was read does not have the fingerprint under which it would be kept.
 Status check_unchanged(const gguf::File& file) {
   for (const gguf::OpenedPart& part : file.opened_parts()) {
     ASSIGN_OR_RETURN(const gguf::FileState state, gguf::file_state(part.descriptor, part.path));

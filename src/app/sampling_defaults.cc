@@ -64,7 +64,7 @@ constexpr auto kFields = std::to_array<FieldRow>({
      &SamplingFields::repetition_penalty},
 });
 
-// Of files alone: samplers that Pagoda does not have. 0 turns them off.
+// Files may name these samplers, which Pagoda does not have. 0 turns them off.
 constexpr std::array<std::string_view, 2> kOtherSamplers = {"mirostat", "xtc_probability"};
 
 void set_field(SamplingFields& fields, const FieldRow& row, double value) {

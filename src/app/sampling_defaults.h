@@ -50,7 +50,7 @@ struct SamplingDefaults {
 
 inline constexpr double kOpenAiTemperature = 1.0;
 
-// What general.sampling.* says. Values out of range are left out, with a warning.
+// Reads general.sampling.* of a file. Values out of range are left out, with a warning.
 SamplingDefaults file_sampling(const gguf::Metadata& metadata);
 
 // file_sampling, or the row of a model that is known to want other values than OpenAI's.

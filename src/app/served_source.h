@@ -1,4 +1,4 @@
-// What is served: a model's file, or a named shape whose weights are random (--random-weights).
+// A served model is a model's file, or a named shape whose weights are random (--random-weights).
 #pragma once
 
 #include <memory>
@@ -31,12 +31,12 @@ class ServedSource {
   std::vector<gguf::OpenedPart> parts() const;
   // Tokens of context that the model was trained on.
   std::uint64_t trained_context() const;
-  // What the served context chose of the model, for people: which factors of longrope; or nothing.
+  // Names for people which factors of longrope the served context chose; empty for other models.
   std::string context_choice() const;
   // The names that requests may give, when none was given: that of a model found by its name, else
   // the file's.
   std::vector<std::string> names() const;
-  // What the model recommends, with `config` above it. Warnings go to stderr.
+  // Returns the sampling that the model recommends, with `config` above it. Warnings go to stderr.
   Result<SamplingDefaults> sampling_defaults(const GenerationConfig& config) const;
 
   // The source must outlive the backend.

@@ -37,7 +37,7 @@ struct TierSetOptions {
   bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
 };
 
-// What the stores are made for.
+// The pages that the stores hold: their size, their address and how they are copied.
 struct TierNeeds {
   std::uint64_t page_bytes = 0;
   std::uint32_t block_tokens = 0;
@@ -64,7 +64,8 @@ class TierSet {
   // Finds the model's fingerprint in the background; pages have an address then. One that was
   // remembered is confirmed there too.
   void start(engine::Engine& engine);
-  // What the engine measured is remembered, and what is worth keeping is kept.
+  // Remembers the prefill rate that the engine measured and writes pages worth keeping to the
+  // stores.
   void stop(engine::Engine& engine);
 
   std::vector<kv::PageStore*> stores() const;

@@ -1,4 +1,4 @@
-// What was measured of a model's choices, kept for the next start: one small JSON file a model.
+// Keeps measurements of a model's choices for the next start: one small JSON file a model.
 //
 //   FOLDER/<fingerprint>.json   {"format": 1, "verdicts": [{"subject", "choice", "numerics",
 //                               "measured_s", "weight", "settings", "result"}, …]}, newest first
@@ -20,7 +20,7 @@
 
 namespace pagoda::app {
 
-// What a verdict is about. `subject` is the kind of choice ("kv": how keys and values are kept),
+// Identifies a verdict: `subject` is the kind of choice ("kv": how keys and values are kept),
 // `choice` its name ("int8"), `numerics` the arithmetic that it was measured with.
 struct VerdictKey {
   std::string subject;

@@ -32,7 +32,7 @@ struct BenchOptions {
   app::DeviceOptions device = {.kind = app::DeviceKind::kCpu};  // for those that run an engine
 };
 
-// What a benchmark is run with.
+// A BenchRun holds what all benchmarks need: kernels, options, a clock and the interrupt.
 class BenchRun {
  public:
   BenchRun(const kernels::KernelSet& kernels, const BenchOptions& options)
@@ -42,7 +42,7 @@ class BenchRun {
   const BenchOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   bool interrupted() const { return interrupt_.requested(); }
-  // Of the backend that was noted last; else as it will be on the CPU.
+  // Returns the KV elements of the backend that was noted last; else those that the CPU would use.
   kv::memory::Elements kv_elements() const;
   // The backend that computes: settings name it.
   void note_backend(const engine::Backend& backend) const;

@@ -73,7 +73,7 @@ struct BenchSpeculateOptions : BenchOptions {
 Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& options,
                                               const BenchRun& run);
 
-// What fits into the same memory, in pages and in slabs.
+// Compares how many sequences fit into the same memory, in pages and in slabs.
 struct BenchPagingOptions : BenchOptions {
   std::uint32_t sequences_max = 256;
   std::uint32_t requests = 96;
@@ -122,7 +122,7 @@ struct BenchKernelsOptions : BenchOptions {
   std::string type;  // empty: those of the shape
   OperationOptions operations;
 };
-// What `type` may be, sorted.
+// Returns the values that `type` may have, sorted.
 std::vector<std::string> readable_weight_types();
 Result<terminal::BenchReport> bench_kernels(const BenchKernelsOptions& options,
                                             const BenchRun& run);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kStopPollMs = 50;
 
-// What a child writes into one of its streams.
+// Carries the text that a child writes into one of its streams.
 class Pipe {
  public:
   Pipe() {

@@ -21,14 +21,14 @@ class FastestCores {
   // Probes every core and confines all threads of this process, and the programs it starts, to the
   // fastest. What the slowest of those gives, in TMAC/s.
   Result<double> choose();
-  // What the slowest of them gives now.
+  // Returns what the slowest of them gives now, in TMAC/s.
   Result<double> speed_now() const;
 
  private:
   std::uint32_t count_;
   const Clock& clock_;
   std::vector<int> cores_;   // that may be used
-  std::vector<int> chosen_;  // of those
+  std::vector<int> chosen_;  // the fastest of cores_
 };
 
 }  // namespace pagoda::bench

@@ -1,4 +1,4 @@
-// What this machine gives: how fast its cores read memory and how fast they multiply, and whether
+// Measures this machine: how fast its cores read memory and how fast they multiply, and whether
 // that stayed so while something else was measured.
 #pragma once
 
@@ -46,13 +46,13 @@ SpeedLimit speed_limit(const MachineSpeed& speed, std::uint32_t threads, std::ui
 
 // By this many threads out of a buffer of at least `bytes`, or out of the largest there is.
 double read_speed(const MachineSpeed& speed, std::uint64_t bytes, std::uint32_t threads);
-// Of the fastest kind.
+// Returns the rate of the fastest kind of multiply-adds, in 10^12 a second.
 double multiply_speed(const MachineSpeed& speed, std::uint32_t threads);
 
 // Speeds may move this much, the most over the least, before nothing measured meanwhile counts.
 inline constexpr double kSpeedMoveMax = 1.2;
 
-// What moved more: a sentence each, with both figures.
+// Returns a sentence with both figures for each speed that moved more.
 std::vector<std::string> moved_speeds(std::span<const MachineSpeed> seen);
 
 class SpeedProbe {

@@ -22,7 +22,8 @@ struct OperationTime {
   std::uint64_t rows = 0;   // tokens at once
   double seconds = 0;       // of one call: the median
   std::uint64_t bytes = 0;  // that one call must read or write at the least
-  // What calls cycle over, as the layers of a model: decides which cache it comes from.
+  // Calls cycle over this many bytes, as over the layers of a model: decides which cache they come
+  // from.
   std::uint64_t set_bytes = 0;
   std::uint64_t multiply_adds = 0;  // 0: not what it is about
 };

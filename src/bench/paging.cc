@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kContextDefault = 2048;
 constexpr std::uint64_t kSlabsDefault = 4;
 
-// What the steps of one side showed.
+// The counts of sequences and blocks over the steps of one side.
 struct Watched {
   std::uint64_t sequences_most = 0;
   std::uint64_t blocks_most = 0;     // held by running sequences

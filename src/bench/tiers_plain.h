@@ -1,4 +1,4 @@
-// What the media of tiers give a plain program that checks nothing: for comparison.
+// Measures what the media of tiers give a plain program that checks nothing, for comparison.
 #pragma once
 
 #include <cstdint>

@@ -21,11 +21,12 @@ struct Work {
   std::uint32_t sequences = 1;
 
   bool is_prefill() const { return new_tokens == 0; }
-  // Of one sequence, at its end. Ours begins a sequence with a token at the least, at depth 0 too.
+  // Returns the context of one sequence at its end. Ours decodes behind a token at least, at depth
+  // 0 too.
   std::uint64_t context_tokens() const;
 };
 
-// What engines are compared by: prompts, single sequences at growing depths, many sequences at
+// Engines are compared by these: prompts, single sequences at growing depths, many sequences at
 // once.
 std::span<const Work> compared_works();
 

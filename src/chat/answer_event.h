@@ -1,4 +1,4 @@
-// What an answer consists of, in the order in which the model wrote it.
+// An AnswerEvent is a piece of an answer; events come in the order in which the model wrote them.
 #pragma once
 
 #include <cstdint>

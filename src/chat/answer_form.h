@@ -107,7 +107,7 @@ struct AnswerForm {
   std::optional<ToolCallForm> calls = {};
   std::string content_begin = {};  // "<|START_TEXT|>"
   std::string content_end = {};
-  // What ends a turn before its last token, which no answer shows: "<|close|>message<|sep|>".
+  // Ends a turn before its last token, which no answer shows: "<|close|>message<|sep|>".
   std::string turn_end = {};
   bool channels = false;  // gpt-oss: the parts are messages of the harmony format
   // The calls are an object of JSON that constrained decoding makes the model write, because its

@@ -36,7 +36,7 @@ struct Progress {
   Verdict verdict = Verdict::kGoOn;
 };
 
-// What is left of a call within which the answer ends.
+// The remainder of a call within which the answer ends.
 struct CallRest {
   std::string text = {};  // that is no part of its arguments, for which it came too late
   bool whole = false;     // the arguments are complete

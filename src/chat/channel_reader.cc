@@ -11,7 +11,8 @@ constexpr std::string_view kMessage = "<|message|>";
 constexpr std::string_view kChannel = "<|channel|>";
 constexpr std::size_t kHeaderBytesMax = 512;
 
-// Of a header: "analysis" in "<|channel|>analysis", "functions.N" in "to=functions.N".
+// Returns a word of a header: "analysis" of "<|channel|>analysis", "functions.N" of
+// "to=functions.N".
 std::string_view word_behind(std::string_view header, std::string_view key) {
   const std::size_t at = header.find(key);
   if (at == std::string_view::npos) return {};

@@ -1,4 +1,4 @@
-// What the texts around a call's name and arguments are. Letters name the parts of
+// Derives the texts around a call's name and arguments: those named in small letters in
 //   H section_begin call_begin NAME name_end key_begin KEY key_end VALUE value_end call_end …
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -260,7 +260,7 @@ class CallDeriver {
     return true;
   }
 
-  // What closes the content where calls follow it as well as where the turn ends.
+  // Returns the text that closes the content both where calls follow it and where the turn ends.
   std::string find_content_end(const std::string& turn_end) const {
     const auto beside = tail({{0, probe_arguments(1)}}, true);
     const std::size_t at = beside ? beside->find(kProbeContent) : kNowhere;

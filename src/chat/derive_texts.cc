@@ -74,7 +74,8 @@ class TextDeriver {
     if (is_tags && end.size() <= kTagBytesMax) form_.turn_end = end;
   }
 
-  // What a prompt that asks for thinking opens, where every prompt does one or the other.
+  // Returns the tag that a prompt opens to ask for thinking; empty where the prompt without
+  // thinking begins with the same text.
   std::string opened_by_prompt() const {
     const std::string off = probe_.generation_tail(false).value_or(generation_);
     const std::size_t shared = shared_prefix(generation_, off);
@@ -154,7 +155,7 @@ bool ends_open(const ReasoningForm& reasoning, std::string_view text) {
   return opened != kMissing && (closed == kMissing || opened > closed);
 }
 
-// What an answer came to.
+// The parts of a whole answer, as AnswerParser reads them.
 struct ReadAnswer {
   std::string reasoning;
   std::string content;

@@ -85,8 +85,8 @@ class FormFinder {
     return true;
   }
 
-  // What the template tells the model, but does not write itself: a marker of bare objects
-  // (Phi-4-mini), a place for the id (Devstral).
+  // Adds from the table what the template describes to the model but does not write itself: a
+  // marker of bare objects (Phi-4-mini), a place for the id (Devstral).
   void add_table(AnswerForm& form) const {
     for (const KnownToolForm& known : known_tool_forms()) {
       if (!has_signs(known, chat_.source())) continue;

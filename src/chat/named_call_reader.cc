@@ -83,7 +83,7 @@ class NamedCallReader : public CallReader {
       case At::kBody:
       case At::kKeyOrEnd:
       case At::kKey: {
-        // What follows the last value is no value yet.
+        // The text behind the last value does not begin a value: the arguments end here.
         const bool in_key = at_ == At::kKey;
         sink.add_arguments("}");
         std::string rest = in_key ? form_.tagged.key_begin : std::string();

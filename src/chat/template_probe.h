@@ -37,11 +37,11 @@ class TemplateProbe {
   // The template must outlive the probe.
   explicit TemplateProbe(const text::ChatTemplate& chat);
 
-  // What the template writes behind the user's words; nothing where it fails.
+  // Returns the text that the template writes behind the user's words; nothing where it fails.
   std::optional<std::string> tail(const ProbeMessage& message) const;
   // The same of the generation prompt; without `thinking`, of one that asks for none.
   std::optional<std::string> generation_tail(bool thinking = true) const;
-  // What the template makes of the tools: false where it leaves them out.
+  // Does the template write the tools into the prompt?
   bool shows_tools() const;
 
  private:

@@ -31,8 +31,9 @@ unsigned type_of_value(const Json& value) {
 
 constexpr int kDepthMax = 8;
 
-// What all tools of a request may cost: elements of schemas that are looked at, by references again
-// and again, and shapes, of some 200 bytes each. Of what lies beyond nothing is known.
+// Bounds the cost of all tools of a request: elements of schemas that are looked at, repeatedly
+// where references repeat them, and shapes, of some 200 bytes each. Types beyond the budget are
+// unknown.
 struct SchemaBudget {
   std::int64_t elements = 1 << 20;
   std::int64_t shapes = 1 << 16;

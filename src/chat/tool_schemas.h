@@ -13,7 +13,7 @@
 
 namespace pagoda::chat {
 
-// What a schema says of a value, as far as reading it from text needs that.
+// The facts of a value's schema that are needed to read the value from text.
 struct ArgumentShape {
   ArgumentType type = ArgumentType::kBySchema;
   bool is_object = false;  // both: it may be either

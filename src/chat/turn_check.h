@@ -1,6 +1,6 @@
-// What the next turn of a conversation loses of the cache: the prompt and the answer of a turn are
-// in it, and the next prompt holds both again as the template writes them. Where the template
-// writes something else, every token from there on is computed again.
+// Finds the cached tokens that the next turn of a conversation loses: the prompt and the answer of
+// a turn are in the cache, and the next prompt holds both again as the template writes them. Where
+// the template writes something else, every token from there on is computed again.
 #pragma once
 
 #include <cstddef>

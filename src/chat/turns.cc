@@ -82,7 +82,7 @@ std::vector<MessageRange> turns_between(const text::ChatJson& messages, const Se
     const Speaker speaker = speaker_of(messages[i]);
     const bool begins_turn = speaker == Speaker::kUser && is_answered && seams.is_before(i);
     if (begins.empty() || begins_turn) {
-      // What stands before the first user's message, a greeting for example, is a turn as well.
+      // Messages before the first user's, a greeting for example, are a turn as well.
       begins.push_back(i);
       is_answered = false;
     }

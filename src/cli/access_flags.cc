@@ -10,7 +10,8 @@
 namespace pagoda::cli {
 namespace {
 
-// What an unset variable of a script leaves of a flag would open a door that was to be shut.
+// Refuses the empty value that an unset variable of a script leaves: the server would be open
+// instead of protected.
 std::string refuse_empty(const std::string& value) { return value.empty() ? "is empty" : ""; }
 
 }  // namespace

@@ -316,7 +316,7 @@ class AgentsBench {
   static void add_row(terminal::BenchReport& report, const AgentsMeasurement& measured) {
     using Value = terminal::ReportValue;
     const loadgen::Distribution ttft = loadgen::distribution_of(measured.ttft_from(kFirstTurn));
-    // What failed turns reach is no time.
+    // Failed turns have infinite times, which JSON cannot hold: their cells are empty.
     const auto ms = [](double seconds) {
       return std::isfinite(seconds) ? Value(seconds * 1e3) : Value();
     };

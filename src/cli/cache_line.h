@@ -1,4 +1,4 @@
-// What the cache did since the start, for the end of the log.
+// Sums up, at the end of the log, what the cache did since the start.
 #pragma once
 
 #include <string>

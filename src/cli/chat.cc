@@ -138,7 +138,7 @@ void add_sampling_options(const CommandSpec& command, app::ChatSampling& samplin
       .range(1u, 1u << 30);
 }
 
-// What happens when the context is full, or nearly.
+// Adds the options that decide what a chat does when its context is full or nearly full.
 void add_context_options(const CommandSpec& command, ChatOptions& options) {
   command.add_choice(
       "--truncation", options.truncation,

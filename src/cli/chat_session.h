@@ -19,7 +19,8 @@ namespace pagoda::cli {
 struct ChatSessionOptions {
   std::string system;
   app::ChatSampling sampling;
-  // What goes when the context is full; unset: nothing, and questions fail then.
+  // The order in which turns are dropped when the context is full; unset: none is, and questions
+  // fail.
   std::optional<chat::DropOrder> truncation = chat::DropOrder::kOldest;
   double compact_at = 0;  // the share of the context from which on older turns are summarised
   std::size_t keep_turns = chat::kKeepTurnsDefault;

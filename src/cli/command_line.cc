@@ -89,7 +89,7 @@ bool is_plain_word(std::string_view word) {
          std::all_of(word.begin(), word.end(), is_plain);
 }
 
-// Of a command that takes a prompt: such a word is often one.
+// An unknown word behind a command that takes a prompt is often meant as the prompt.
 const char* prompt_hint(std::string_view command) {
   const bool has_prompt = command == "run" || command == "chat" || command == "explain";
   return has_prompt ? "; a prompt stands behind -p" : "";

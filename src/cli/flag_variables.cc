@@ -53,7 +53,8 @@ bool is_given(const CLI::Option& option, const std::vector<std::string>& words) 
   });
 }
 
-// What the option's validators say of a value; the parser does not tell how many they are.
+// Returns the first refusal of the option's validators, or an empty text. CLI11 does not tell how
+// many validators there are.
 std::string refusal_of(CLI::Option& option, std::string value) {
   try {
     for (int index = 0;; ++index) {

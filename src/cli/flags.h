@@ -35,7 +35,7 @@ class Flag {
   // The same, and values of a form that `is_of_form` knows, which the help names.
   const Flag& among(const std::vector<std::string>& values, const std::string& form,
                     std::function<bool(const std::string&)> is_of_form) const;
-  // Of a text: values that are no number of bytes, such as 512MiB, are refused.
+  // Refuses texts that are not a number of bytes such as 512MiB or 65536.
   const Flag& byte_size() const;
   // The same of memory or disk for a cache: a bare number so small that a unit was surely forgotten
   // ("8", where others count in GiB) is refused, too. 0 is not.
@@ -44,9 +44,9 @@ class Flag {
   const Flag& check(std::function<std::string(const std::string&)> check) const;
 
   const Flag& required() const;
-  // What a list's values may be separated by within one word.
+  // The values of a list may be separated by this character within one word.
   const Flag& delimiter(char separator) const;
-  // Of a list: each value wants the flag again, so that the word behind a value stays free.
+  // Each value of a list needs the flag again, so that the word behind a value stays free.
   const Flag& one_value_each() const;
   // The help's word for the value, such as FILE.
   const Flag& type_name(const std::string& name) const;
@@ -57,7 +57,7 @@ class Flag {
 
   // How often it was given.
   std::size_t count() const;
-  // Of one without a value: it was given, and not as "=false".
+  // Returns whether a flag without a value was given, and not as "=false".
   bool is_on() const;
   // It was given once, by its environment variable.
   bool is_from_environment() const;
@@ -81,7 +81,7 @@ class CommandSpec {
   void group(const std::string& name) const;
   // Text below the flags in the help.
   void footer(const std::string& text) const;
-  // What is done once the command was chosen and all its flags were read.
+  // Sets the action that runs once the command was chosen and all its flags were read.
   void callback(std::function<void()> action) const;
 
   Flag add_option(const std::string& names, std::string& value, const std::string& help) const;

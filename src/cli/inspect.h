@@ -1,5 +1,5 @@
-// What a model file holds, in numbers and as a report: metadata, tensors by type, architecture and
-// what its KV cache takes.
+// Describes a model file in numbers and as a report: metadata, tensors by type, architecture and
+// the size of its KV cache.
 #pragma once
 
 #include <cstdint>

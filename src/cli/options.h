@@ -28,7 +28,7 @@ std::string shell_line(const std::vector<std::string>& words);
 // The warning about a context that is longer than the model's.
 std::string beyond_training(std::uint64_t context, std::uint64_t trained);
 
-// What a command answers to a word that makes no sense.
+// Returns the error for an argument that a command cannot make sense of.
 inline Error invalid(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
 }

@@ -7,7 +7,7 @@
 
 namespace pagoda::cli {
 
-// What "-p TEXT" means: the text, or, of "-", stdin without its last line break.
+// Returns the prompt that "-p TEXT" means: the text, or stdin without its last line break for "-".
 std::string prompt_text(const std::string& word);
 
 // The text of a file without its last line break; of "-", stdin's.

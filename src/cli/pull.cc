@@ -41,7 +41,8 @@ constexpr const char* kPullExamples =
     "takes\n"
     "the name: pagoda serve Qwen/Qwen2.5-0.5B-Instruct. The exit status is that of hf.";
 
-// What is read of a folder: weights, configuration, tokenizer, chat template.
+// A folder is downloaded only as far as it is read: weights, configuration, tokenizer, chat
+// template.
 constexpr const char* kFolderPatterns[] = {"*.safetensors", "*.json",     "*.jinja",
                                            "tokenizer*",    "merges.txt", "vocab.txt"};
 

@@ -152,7 +152,7 @@ bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
-// What of a backend's options depends on the model.
+// Sets the options of a backend that depend on the model.
 void fit_to_model(const ServeOptions& options, const app::ServedSource& source,
                   engine::BackendOptions& sizes) {
   const std::span<const TokenId> ends = source.tokenizer().end_tokens();
@@ -289,7 +289,7 @@ void warn_of_open_door(const std::string& host) {
                   host));
 }
 
-// What runs may end, for a while; then nothing runs any more.
+// Stops taking requests, lets running ones finish within the shutdown timeout, and ends the others.
 void let_end(const ServeOptions& options, server::Server& server, engine::Engine& engine) {
   using std::chrono::nanoseconds;
   const auto timeout = std::chrono::duration_cast<nanoseconds>(
@@ -330,7 +330,8 @@ Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& optio
                                  options.random, kernels);
 }
 
-// What answers depend on besides the request: model, numerics, KV format and the KV policy.
+// Returns the fields on which answers depend besides the request: model, numerics, KV format and a
+// KV policy that is not full.
 std::string system_fingerprint(const engine::Backend& backend, const ServeOptions& options) {
   const std::string& space = backend.core_options().space;
   return options.kv_policy.is_full() ? space

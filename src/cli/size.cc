@@ -141,7 +141,7 @@ Result<app::KvFormat> read_format(const Flags& flags, const std::string& fallbac
   return invalid(fmt::format("--dtype: '{}' is not one of {}", name, names));
 }
 
-// What a model file says; a fault of the file is a failure, not a wrong flag.
+// Reads the model's KV layout; a fault of the file is a failure, not a wrong flag.
 Result<app::KvModel> open_model(const std::string& path) {
   const auto failed = [](const Error& error) {
     return Error{ErrorCode::kCorrupt, fmt::format("--model: {}", error.message)};

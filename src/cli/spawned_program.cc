@@ -23,7 +23,7 @@ constexpr int kEndedBySignal = 128;
 constexpr int kFirstOther = STDERR_FILENO + 1;  // the first file that is no standard stream
 constexpr unsigned kCloseOnExec = 4;            // CLOSE_RANGE_CLOEXEC, of Linux 5.11
 
-// What the child needs until it is the program.
+// The child reads the plan from its parent's memory (vfork) until it becomes the program.
 struct ChildPlan {
   char* const* words;
   const SpawnOptions& options;

@@ -100,7 +100,8 @@ void Core::collect_rows(const sched::ScheduledChunk& rows, std::span<Result<Samp
   if (!samples.empty() && !samples.front().ok()) {
     const Error& error = samples.front().error();
     const FinishReason reason = reason_of(error);
-    // Of several answers the others go on; those that begin with this row have no token either.
+    // Without a token only this sequence ends; other errors, and rows that several sequences start
+    // from, end the whole request.
     if (reason == FinishReason::kNoToken && samples.size() == 1) {
       return finish(seq, reason, error.message);
     }

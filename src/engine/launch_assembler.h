@@ -25,7 +25,7 @@ class LaunchAssembler {
   // block tables do not change. Notes which prompt positions are being scored.
   Launch assemble(const sched::Step& step);
 
-  // Of the last launch.
+  // Returns how many tokens the last launch has.
   std::uint32_t tokens() const { return row_count_; }
 
  private:
@@ -41,7 +41,7 @@ class LaunchAssembler {
   std::vector<LaunchScore> scores_;
   std::vector<std::uint32_t> hidden_rows_;
   std::vector<kv::memory::BlockTable> tables_;
-  // Of sequences whose KV policy selects pages.
+  // Tables and counters of sequences whose KV policy selects pages.
   std::deque<std::vector<kv::BlockId>> kept_tables_;
   std::vector<std::uint64_t> tokens_dropped_;  // [chunk, group]
   std::vector<std::uint64_t*> counters_;

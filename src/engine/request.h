@@ -42,7 +42,7 @@ enum class Pooling : std::uint8_t {
   kMean,  // the mean over all tokens, which needs the whole prompt computed
 };
 
-// What a request does to the cache instead of computing tokens.
+// A request may act on the cache instead of computing tokens.
 enum class CacheAction : std::uint8_t {
   kNone,
   kPrefetch,  // pages of the prompt come from tiers into the pool
@@ -59,8 +59,8 @@ struct Request {
   // Without max_tokens a sequence gets the tenant's default, else that of RequestLimits, at least
   // its min_tokens, and no more tokens than fit.
   StopParams end;
-  // What the output must match, at its beginning; each sequence goes on with a copy. nullptr: any
-  // text.
+  // The grammar that the output must match, at its start; each sequence goes on with a copy.
+  // nullptr: any text.
   std::shared_ptr<const structured::Matcher> constraint;
 
   TenantId tenant;
@@ -69,8 +69,8 @@ struct Request {
   std::uint64_t public_tokens = 0;  // tokens of a salted prompt that are shared with everyone
   // Which tokens' KV the sequence keeps; nothing: as RequestLimits::kv_policy says.
   std::optional<kv::KvPolicy> kv_policy = {};
-  // Of a KV policy that selects pages: tokens of the prompt behind so many count as output, which
-  // is known already. 0: none does.
+  // A KV policy that selects pages takes tokens of the prompt behind so many for output, which is
+  // known already. 0: the whole prompt is prompt.
   std::uint64_t kv_policy_prompt_tokens = 0;
   // Hashes of the prompt's whole blocks, where blocks have hashes outside: Engine::submit()
   // computes them.

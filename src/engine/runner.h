@@ -35,8 +35,8 @@ struct LaunchRows {
   std::span<const kv::memory::BlockTable> tables;  // one per group
   kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
   std::span<const TokenId> drafts = {};            // draft tokens behind the sequence's last token
-  // Of a sequence whose KV policy selects pages; the runner adds to its counters until the launch
-  // is collected.
+  // Pages that a KV policy has left of the sequence; the runner adds to its counters until the
+  // launch is collected.
   kv::memory::SelectedPages selected = {};
 };
 

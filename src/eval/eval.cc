@@ -268,7 +268,7 @@ class Evaluation {
     return EvalRow{name, *std::move(measured), found->measured_s};
   }
 
-  // What is measured is worth showing also where it cannot be kept.
+  // A failed write is only a warning: the measurement is still shown.
   void keep(const app::VerdictKey& key, const Measurement& measured) const {
     const Status written = store_.write(fingerprint_, {.key = key,
                                                        .measured_s = std::time(nullptr),

@@ -1,7 +1,7 @@
 // pagoda eval: what configurations that trade quality for memory cost in quality, each beside the
 // baseline: bf16 keys and values and the full context.
 //
-// What was measured of a configuration is kept as soon as it is finished (app/verdict_store.h): the
+// The measurement of a configuration is stored as soon as it is finished (app/verdict_store.h): the
 // same command later shows it, and goes on where it was interrupted.
 #pragma once
 

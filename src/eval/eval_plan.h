@@ -1,4 +1,5 @@
-// What is measured of every configuration of a run: which tokens are read, which positions scored.
+// The plan is the same for every configuration of a run: which tokens are read, which positions
+// scored.
 #pragma once
 
 #include <cstddef>

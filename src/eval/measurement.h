@@ -1,4 +1,4 @@
-// What was measured of one configuration, and what that says about it.
+// A Measurement holds the figures of one configuration; reason_against() turns them into a verdict.
 #pragma once
 
 #include <cstdint>

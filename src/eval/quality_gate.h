@@ -1,4 +1,4 @@
-// What a server says about the quality of its KV configuration, and whether it serves with it.
+// The quality gate tells how good a server's KV configuration is, and decides whether it is served.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class GateMode : std::uint8_t {
   kOff,
 };
 
-// What others are compared with.
+// Other configurations are compared with this one.
 inline constexpr std::string_view kBaselineName = "bf16";
 
 // Is this configuration expected to cost quality against the baseline? Names that are not known
@@ -29,7 +29,7 @@ bool is_below_baseline(std::string_view configuration);
 std::optional<Measurement> find_measurement(const app::VerdictStore& store,
                                             const std::string& model, const app::VerdictKey& key);
 
-// What of a served cache the lines below name.
+// The facts of a served cache that the lines below name.
 struct ServedKv {
   std::string configuration;
   double bits_per_token = 0;

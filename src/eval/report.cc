@@ -20,7 +20,7 @@ ReportValue compared(bool is_baseline, double value) {
   return is_baseline ? ReportValue() : ReportValue(value);
 }
 
-// What was not measured has no cell.
+// A perplexity that was not measured is 0 and has an empty cell.
 ReportValue measured_perplexity(const app::Perplexity& perplexity) {
   return perplexity.value > 0 ? ReportValue(perplexity.value) : ReportValue();
 }

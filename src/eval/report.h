@@ -1,4 +1,4 @@
-// What a run of evaluations found, for people and for programs.
+// Reports the results of a run of evaluations, for people and for programs.
 #pragma once
 
 #include <cstdint>

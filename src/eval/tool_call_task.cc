@@ -49,7 +49,7 @@ constexpr ToolCase kToolCases[] = {
      "How much are 12.50 euros in yen?"},
 };
 
-// What a question needs when it is scored.
+// A tool call is scored with its question's tool, schemas and grammar.
 struct CallCheck {
   const text::Tokenizer& tokenizer;
   const chat::ServedForm& form;

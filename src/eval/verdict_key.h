@@ -1,4 +1,4 @@
-// What verdicts of pagoda eval are kept under.
+// The key under which pagoda eval stores its verdicts.
 #pragma once
 
 namespace pagoda::eval {

@@ -66,7 +66,7 @@ class File {
  private:
   friend class FileBuilder;
 
-  // What a builder made for keys, names and tensors that are in no mapped file as they are needed.
+  // Owns keys, names and tensors made by a builder, which no mapped file holds as they are needed.
   struct Storage;
 
   explicit File(std::string source);

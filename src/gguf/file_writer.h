@@ -29,7 +29,7 @@ std::uint64_t file_bytes(const std::string& head, std::span<const Tensor> tensor
 
 class FileWriter {
  public:
-  // What a file is called until it is committed: PATH.tmp.
+  // A file is called PATH.tmp until it is committed.
   static constexpr const char* kTemporaryEnd = ".tmp";
 
   // Begins a file; one that was left at the temporary name is overwritten.

@@ -12,7 +12,7 @@
 namespace pagoda::gguf {
 namespace {
 
-// What the signal handler reads. `begin` is written last and cleared first.
+// The signal handler reads the slots. `begin` is written last and cleared first.
 struct MappingSlot {
   std::atomic<bool> is_taken = false;
   std::atomic<const std::byte*> begin = nullptr;

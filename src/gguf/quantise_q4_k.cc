@@ -122,7 +122,7 @@ GroupFit fit_group(const float* values) {
   return best;
 }
 
-// What 63 times a number in half precision reaches: the d or dmin of a block.
+// Returns a block's d or dmin in half precision: 63 times it, the largest level, reaches `largest`.
 std::uint16_t unit_of(float largest) { return fp16_from_float(largest / kLevelMax); }
 
 int level_of(float part, float unit) {

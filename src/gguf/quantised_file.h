@@ -15,12 +15,13 @@
 
 namespace pagoda::gguf {
 
-// What is written for a model. Views into the model's File, which must outlive the plan.
+// The tensors and the head that are written for a model. Views into the model's File, which must
+// outlive the plan.
 struct QuantisationPlan {
   const File* file = nullptr;
   std::vector<Tensor> tensors;  // the file's, in its order; `type` is what they become
-  std::string head;             // of the file that is written
-  std::uint64_t bytes = 0;      // of the whole file
+  std::string head;             // header of the file that is written
+  std::uint64_t bytes = 0;      // size of the whole file
 };
 
 // Plans F32, F16 and BF16 matrices to become `type`: Q8_0, Q4_0 or Q4_K. Of a type of 4 bits the

@@ -20,14 +20,14 @@ enum class Storage : std::uint8_t {
   kMxfp4,     // experts in blocks of 32 values with a scale each
 };
 
-// What of config.json decides which tensors are read, and how.
+// The fields of config.json that decide which tensors are read, and how.
 struct FolderShape {
   const Family* family = nullptr;
   std::uint64_t layers = 0;
   std::optional<bool> tied = {};  // absent: tied where there is no lm_head
   bool has_text_config = false;   // the model is a part of one that sees images
   Storage storage = Storage::kPlain;
-  std::uint64_t block_rows = 0;  // of kBlockFp8
+  std::uint64_t block_rows = 0;  // rows of a block of kBlockFp8
   std::uint64_t block_columns = 0;
 };
 

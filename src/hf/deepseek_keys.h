@@ -1,4 +1,4 @@
-// What DeepSeek V2 and V3, Kimi K2 and GLM 4.7 Flash say in words of their own.
+// Translates the config.json fields that only DeepSeek V2 and V3, Kimi K2 and GLM 4.7 Flash have.
 #pragma once
 
 #include "base/result.h"

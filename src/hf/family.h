@@ -12,7 +12,7 @@
 
 namespace pagoda::hf {
 
-// What happens to a tensor on its way.
+// The conversion of a tensor from a folder's layout to that of GGUF.
 enum class TensorChange : std::uint8_t {
   kNone,          // it stays where it is
   kSplitGateUp,   // [experts, 2 * hidden, width]: gates, then ups, of every expert

@@ -1,4 +1,4 @@
-// What Gemma 4 says in words of its own: layers that see all keys have other heads.
+// Translates config.json fields that only Gemma 4 has: layers that see all keys have other heads.
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,5 @@
-// What a caller changes of a model's configuration: fields of config.json, and the rotation of a
-// GGUF file or a folder alike.
+// Overrides change a model's configuration: fields of config.json, and the rotation of a GGUF file
+// or a folder alike.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

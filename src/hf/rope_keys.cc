@@ -145,7 +145,8 @@ class RopeKeys {
     return static_cast<std::uint64_t>(dims);
   }
 
-  // What layers with a window do: Gemma 3 gives them a base of their own, OLMo 3 no scaling.
+  // Layers with a window may rotate otherwise: Gemma 3 and 4 give them a base of their own, OLMo 3
+  // no scaling.
   Status write_windowed() const {
     const bool gemma = family_.architecture == "gemma3" || family_.architecture == "gemma4";
     const bool olmo = family_.model_type == "olmo3";

@@ -26,7 +26,7 @@ constexpr auto kAllFamilies = std::to_array<TensorName>({
 // The prefixes of the text model in a model that sees images; the longest comes first.
 constexpr auto kTextPrefixes = std::to_array<std::string_view>(
     {"language_model.model.", "model.language_model.", "language_model."});
-// What such a model has beside its text.
+// The prefixes of such a model's image and audio tensors, which are skipped.
 constexpr auto kImagePrefixes = std::to_array<std::string_view>(
     {"vision_tower.", "vision_model.", "visual.", "multi_modal_projector.", "patch_merger.",
      "model.vision_tower.", "model.vision_model.", "model.visual.", "model.multi_modal_projector.",

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kTemplateNameBytesMax = 100;
 
-// What the post_processor puts around a text.
+// The tokens that the post_processor puts around a text.
 struct Frame {
   std::vector<std::string> before;
   std::vector<std::string> after;
@@ -249,7 +249,8 @@ class TokenizerKeys {
     const JsonFields config(folder_.config, folder_.file("config.json") + ": ");
     ASSIGN_OR_RETURN(std::vector<std::uint64_t> ends, generation.ids("eos_token_id"));
     ASSIGN_OR_RETURN(const std::vector<std::uint64_t> more, config.ids("eos_token_id"));
-    // What generation ends with is the generation config's to say.
+    // The generation config decides which tokens end generation; config.json only where it is
+    // silent.
     if (ends.empty()) ends = more;
     ASSIGN_OR_RETURN(const std::vector<std::uint64_t> starts, config.ids("bos_token_id"));
     ASSIGN_OR_RETURN(std::optional<std::uint32_t> bos, special_id("bos_token", starts));

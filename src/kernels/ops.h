@@ -141,7 +141,7 @@ struct Attention {
   // prefetch it. It changes no result.
   const struct KeySplit* next = nullptr;
 
-  // What multiplies scores before the softmax: a cap has the scale in it.
+  // Returns the factor of scores before the softmax: 1 with a cap, which contains the scale.
   constexpr float softmax_scale() const { return cap > 0 ? 1.0f : scale; }
 };
 
@@ -170,7 +170,7 @@ constexpr std::uint64_t visible_keys_end(const Attention& job, std::uint64_t pos
 // before it attends; store_kv does the same with keys and values. GPUs follow this rule too
 // (kernels/cuda/ops.h, RopeAndStoreKv).
 
-// What KV policies that select pages observe of attention (kv/page_selection.h): the weight of each
+// KV policies that select pages observe of attention (kv/page_selection.h) the weight of each
 // visible key in a query's softmax. These two are one implementation for all sets and numerics, in
 // the order that stands here, beside attention and not part of it: no output depends on them.
 inline constexpr double kAttentionUnit = 0x1p30;  // all weights of a softmax together
@@ -183,9 +183,10 @@ void observe_scores(const Attention& job, const AttentionRows& rows, std::uint32
                     float* key, float* scores, std::size_t stride);
 
 struct KernelSet;
-// Of the scores of one query head, which are capped first where the model does that; they have room
-// for one more. With weights[j] as SamplingWeights has them (temperature 1, from the largest
-// score), of keys and of the learned sink where there is one, and W their sum, in double precision:
+// Adds the weights of one query head. Its scores are capped first where the model does that, and
+// have room for one more. With weights[j] as SamplingWeights has them (temperature 1, from the
+// largest score), of keys and of the learned sink where there is one, and W their sum, in double
+// precision:
 //   sums[j] += weights[j] * (kAttentionUnit / W), cut off to an integer
 // Nothing is added where a score is not finite.
 void observe_weights(const KernelSet& kernels, const Attention& job, std::size_t keys,

@@ -8,8 +8,8 @@
 
 namespace pagoda::kernels {
 
-// What becomes of a router's logits: a softmax over all experts, a sigmoid each, or, once experts
-// are chosen by their logits, a softmax over the chosen ones.
+// A router's logits become scores by a softmax over all experts, by a sigmoid each, or, once
+// experts are chosen by their logits, by a softmax over the chosen ones.
 enum class RouterScore : std::uint8_t { kSoftmax, kSigmoid, kSoftmaxOfChosen };
 
 struct Router {
@@ -32,7 +32,7 @@ struct ChosenExpert {
   float weight;
 };
 
-// What one thread needs to route tokens.
+// Each thread that routes tokens needs a scratch of its own.
 struct RoutingScratch {
   explicit RoutingScratch(const Router& router)
       : scores(router.experts), eligible(router.experts), group_scores(router.groups) {

@@ -1,6 +1,6 @@
-// What a block is known by when it is not there: a hash of 64 bits of its tokens and all before
-// them, under a key that clients do not know (README: E4a). A wrong one can cost a hit or a
-// figure, never an answer.
+// A block's identity is a hash of 64 bits of its tokens and all before them, under a key that
+// clients do not know (README: E4a): the block is known by it also after it left. A wrong one can
+// cost a hit or a figure, never an answer.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,9 @@ inline std::uint64_t root_identity(std::uint64_t key, NodeId root) {
   return mix_identity(key, root.value());
 }
 
-// Of the block with these tokens below a block, or a root, of identity `above`. `region`: the key
-// of its salt (SaltTable::key), whose number may be another's by the time it is looked for.
+// Returns the identity of the block with these tokens below a block, or a root, of identity
+// `above`. `region` is the key of its salt (SaltTable::key), since the salt's number may be
+// another's by the time the block is looked for.
 inline std::uint64_t block_identity(std::uint64_t above, std::uint64_t region,
                                     std::span<const TokenId> tokens) {
   std::uint64_t identity = mix_identity(above, region);

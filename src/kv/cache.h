@@ -132,9 +132,10 @@ class Cache : public CacheParts {
   }
   // The same for one session that was not used for too long. False: there is none.
   bool close_idle_session() { return sessions_.close_due(clock_.time_ns); }
-  // What of the scope's own region only this prompt has, and what goes on from it alone, is evicted
-  // first from now on; nothing that runs, that other prompts of the region go on from, or that
-  // others retain. Returns how many nodes that are.
+  // Marks the nodes of the scope's own region that only this prompt has, and those that continue it
+  // alone, to be evicted first; a node that is in use, that other prompts of the region go on from,
+  // or that others retain stays as it is. Returns how many nodes were marked; 0 where sessions are
+  // off.
   std::uint64_t demote(const CacheScope& scope, const Match& match);
   // Returns nodes of sessions that ended and of prompts that were demoted, the beginning of a chain
   // first, so that they can be copied elsewhere: each once, at most so many at a call. Retention of

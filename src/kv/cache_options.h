@@ -1,4 +1,4 @@
-// What a cache is made with.
+// CacheOptions: the parameters of a cache, fixed for its life.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a sequence has computed becomes findable: whole blocks are sealed, the rest is a partial
-// block (README: P1 to P7).
+// Publishes what a sequence has computed so that other prompts find it: whole blocks are sealed,
+// the rest is a partial block (README: P1 to P7).
 #include <algorithm>
 
 #include "base/assert.h"
@@ -168,7 +168,7 @@ NodeId Cache::add_node(const Sequence& sequence, SaltId region, std::uint32_t pr
   const NodeId node = tree_.insert(sequence.last_node(), region, sequence.tail_);
   salts_.hold(region);
   fit_parts(node);
-  // What a session publishes is everybody's.
+  // Only nodes of its own region belong to a session: public nodes belong to everybody.
   if (region == sequence.scope_.salt) sessions_.made(sequence.branch_, node);
   tree_.set_prompt_end(node, prompt_end);
   return node;

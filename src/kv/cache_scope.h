@@ -50,7 +50,7 @@ class CacheScope {
   // (README: E10). Empty: of none.
   std::string session = {};
   std::uint64_t first_turn_tokens = 0;
-  // What an earlier opening of the same request was given: it goes on with that branch.
+  // The branch that an earlier opening of the same request was given: the request goes on with it.
   BranchRef branch = {};
   // False: the request only brings blocks into the pool. Sessions and what they know stay as they
   // are, and the blocks are nobody's.

@@ -1,4 +1,4 @@
-// What other sizes and other policies would have given, at one moment.
+// CurveStats: the hit rates that other sizes and other policies would have given, at one moment.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct CurveStats {
   std::size_t policies = 0;  // in rates
 
   std::span<const PolicyRates> by_policy() const { return std::span(rates).first(policies); }
-  // Of the cache's own policy; nullptr when there is no curve.
+  // Returns the row of the cache's own policy; nullptr when there is no curve.
   const PolicyRates* own() const {
     for (const PolicyRates& row : by_policy()) {
       if (row.policy == policy) return &row;

@@ -12,7 +12,7 @@
 
 namespace pagoda::kv {
 
-// What ended a match. Of several that could be named it is the one without which the match would
+// The reason why a match ended. Where several apply it is the one without which the match would
 // have been longest.
 enum class MissReason : std::uint8_t {
   kNone,            // nothing is missing: all but the last token was there
@@ -78,14 +78,14 @@ struct Explanation {
   std::uint64_t tokens_matched = 0;  // in memory
   std::uint64_t tokens_in_tier = 0;  // after those, in another tier: for who knows it to say
   MissReason reason = MissReason::kNone;
-  // What would have been matched but for the reason; at least what was.
+  // Tokens that would have been matched but for the reason; at least tokens_matched.
   std::uint64_t tokens_reachable = 0;
-  // Of kEvicted and kCleared: the first block that is missing. Nothing: it is not remembered.
+  // Set for kEvicted and kCleared: how the first missing block left. Nothing: it is not remembered.
   std::optional<Eviction> eviction = {};
-  // Of kDiffers: what the cache has instead of the prompt's tokens from stops_at() on.
+  // Set for kDiffers: the tokens that the cache has instead of the prompt's from stops_at() on.
   std::vector<TokenId> stored = {};
-  // What left until this time may be forgotten, and then counts as never seen. Nothing: all that
-  // ever left is remembered.
+  // Evictions until this time may be forgotten; their blocks then count as never seen. Nothing:
+  // every eviction is remembered.
   std::optional<std::int64_t> forgotten_until_ns = {};
 
   // The first token of the prompt that was not there.

@@ -20,8 +20,8 @@ inline constexpr SaltId kPublic{0};
 using OwnerId = StrongId<struct OwnerIdTag, std::uint32_t>;
 inline constexpr OwnerId kNoOwner{0};
 
-// What quotas and budgets are counted by: all regions of one owner, or one that nobody owns.
-// Account 0 is the public region's.
+// Quotas and budgets are counted by account: all regions of one owner, or one region that nobody
+// owns. Account 0 is the public region's.
 using AccountId = StrongId<struct AccountTag, std::uint32_t>;
 inline constexpr AccountId kPublicAccount{0};
 

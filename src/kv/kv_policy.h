@@ -68,9 +68,9 @@ struct KvPolicy {
   bool selects_pages() const { return choice != PageChoice::kNone; }
   // The policy that names the namespace of the rows: the same for all that select pages.
   KvPolicy of_rows() const;
-  // What a layer keeps that has no window of its own.
+  // Returns the mask of a layer that has no window of its own.
   memory::AttentionSpec attention() const { return {.window = window, .sinks = sinks}; }
-  // What a group keeps under the policy: a window of the model's own stays.
+  // Returns the mask of a group under the policy: a window of the model's own stays.
   memory::AttentionSpec of(memory::AttentionSpec group) const {
     return group.window != 0 ? group : attention();
   }
@@ -105,8 +105,8 @@ struct KvPolicy {
   std::string name() const;
   static Result<KvPolicy> parse(std::string_view text);
 
-  // What enters block hashes where an adapter's name would: the name of the adapter, and of a
-  // policy that is not full. All that select pages have one name.
+  // Returns the text that enters block hashes in the adapter's place: the adapter's name, followed
+  // by the policy's name unless the policy is full. All that select pages have one name.
   std::string hash_key(std::string_view adapter) const;
 };
 

@@ -34,7 +34,7 @@ struct Namespace {
 // next: there are never more than these, requests and blocks.
 inline constexpr std::size_t kPolicyNamespacesKept = 64;
 
-// What a namespace has stays where it is in memory.
+// Pointers and references to a namespace stay valid: it is never moved or erased, only renamed.
 class Namespaces {
  public:
   auto begin() const { return spaces_.begin(); }

@@ -17,7 +17,7 @@ std::uint64_t* PageSelection::counters(std::uint32_t group, std::uint64_t tokens
   return counters.data();
 }
 
-// Of the block whose first token is in that slot. A counter counts for every neighbour within
+// Scores the block whose first token is in that slot. A counter counts for every neighbour within
 // reach, all of them before `slots`.
 std::uint64_t PageSelection::score_of(const KvPolicy& policy, const Group& group,
                                       std::uint64_t slot, std::uint64_t slots) const {

@@ -1,4 +1,5 @@
-// What a request may ask to be kept, as plain values.
+// The terms on which a request asks for blocks to be retained and what it is granted, as plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@ struct RetainTerms {
   bool may_clip = false;
 };
 
-// What was granted. Blocks are pages of all groups.
+// The result of a retention that was granted. Blocks are pages of all groups.
 struct Retained {
   std::uint64_t tokens = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t blocks_charged = 0;  // of them to the caller: others keep the rest already
+  std::uint64_t blocks_charged = 0;  // to the caller: others keep the rest already
   std::string limit = {};            // that clipped it; empty: all that was asked for is kept
 };
 

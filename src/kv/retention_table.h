@@ -118,7 +118,7 @@ class RetentionTable {
     std::uint32_t previous = kNone;
   };
 
-  // What an account is charged for.
+  // An account is charged for its blocks and for its grants, both bounded.
   struct Charge {
     std::uint64_t blocks = 0;
     std::uint32_t grants = 0;

@@ -1,6 +1,6 @@
-// What a running request holds of the cache: a lease on the blocks of its past and the blocks it
-// fills. Move-only; its cache's close() ends it, and dropping it does the same. It must not outlive
-// the cache.
+// A Sequence is a running request's hold on the cache: a lease on the blocks of its past and the
+// blocks it fills. Move-only; its cache's close() ends it, and dropping it does the same. It must
+// not outlive the cache.
 #pragma once
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class Sequence {
   NodeId last_node() const { return nodes_.empty() ? scope_.root : nodes_.back(); }
   // Where the sequence looks and what it leaves.
   const LookupScope& lookup_scope() const { return scope_; }
-  // Of its session, that the blocks it makes belong to.
+  // Returns the branch of its session to which the blocks it makes belong.
   const BranchRef& branch() const { return branch_; }
   // Does the sequence hold a page there? Not where the block left the group's window, which sinks
   // never leave, or was dropped.
@@ -75,7 +75,7 @@ class Sequence {
            (block >= first_held_[group] || block < sink_blocks(group)) &&
            !(selection_ && selection_->is_dropped(group, block));
   }
-  // What a KV policy that selects pages knows of the sequence; nullptr: no such policy runs.
+  // Returns what a KV policy that selects pages observed; nullptr: the sequence has no such policy.
   PageSelection* selection() { return selection_ ? &*selection_ : nullptr; }
   const PageSelection* selection() const { return selection_ ? &*selection_ : nullptr; }
   // Begins to observe attention, behind a prompt of so many tokens. Nothing of the sequence was

@@ -157,10 +157,10 @@ class SessionTable {
   struct Branch {
     std::uint64_t id = 0;  // 0: not in use
     NodeList list = {};    // in the order in which they were made: parents before children
-    Sessions::iterator session = {};  // of one that is not closed
+    Sessions::iterator session = {};  // valid until the branch is closed
     std::uint32_t holders = 0;        // sequences
     bool is_closed = false;
-    // Of one that is closed: its neighbours, and the node that take_closed() comes to next.
+    // Closed branches are a list; to_take is the node that take_closed() comes to next.
     std::uint32_t previous_closed = kNone;
     std::uint32_t next_closed = kNone;
     std::uint32_t to_take = kNone;

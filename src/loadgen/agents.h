@@ -54,7 +54,7 @@ std::optional<EvictedBlocks> read_evicted_blocks(std::string_view metrics);
 // a table.
 std::string failure_words(std::string_view failure);
 
-// What the agents saw of one server.
+// The figures that the agents measured of one server in one run.
 struct AgentsMeasurement {
   std::string name;
   std::string flags;  // that the server was started with

@@ -23,7 +23,7 @@ class Arrivals {
  public:
   explicit Arrivals(const ArrivalOptions& options) : options_(options) {}
 
-  // Of one request after another; never goes back.
+  // Returns when the next request is due; times never go back.
   std::int64_t next_ns();
 
  private:

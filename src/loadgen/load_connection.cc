@@ -106,7 +106,7 @@ void LoadConnection::lose_connection() {
   end(cut ? OutcomeKind::kShort : OutcomeKind::kConnection);
 }
 
-// Of a reply that is whole.
+// Returns the outcome of a reply that is whole.
 OutcomeKind LoadConnection::judge() const {
   if (reply_->status() != 200) return OutcomeKind::kStatus;
   if (answer_->is_malformed()) return OutcomeKind::kMalformed;

@@ -1,4 +1,4 @@
-// What became of one request.
+// An Outcome records how one request of a load ended, and when.
 #pragma once
 
 #include <cstdint>

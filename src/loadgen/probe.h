@@ -1,4 +1,4 @@
-// What a server is, asked before the load: its model, and whether it takes token ids.
+// Asks a server before the load which model it serves, and whether it takes token ids.
 #pragma once
 
 #include <string>

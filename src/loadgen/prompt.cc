@@ -67,7 +67,7 @@ std::string messages(const LoadPrompt& prompt) {
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     if (!content.empty()) content += ' ';
     content += text_of(prompt[i]);
-    // What one side says in a row is one message.
+    // Consecutive parts of one role are one message.
     if (i + 1 < prompt.size() && role_of(prompt[i + 1]) == role_of(prompt[i])) continue;
     if (list.size() > 1) list += ',';
     list += "{\"role\":\"" + std::string(role_of(prompt[i])) + "\",\"content\":";

@@ -11,7 +11,7 @@ float seconds(std::int64_t from_ns, std::int64_t to_ns) {
   return static_cast<float>(seconds_between(from_ns, to_ns));
 }
 
-// Of samples in order.
+// Returns the nearest-rank percentile of samples in ascending order, at least one.
 double nearest_rank(const std::vector<float>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];

@@ -1,4 +1,4 @@
-// What a load came to: distributions, rates, goodput, errors by kind.
+// Sums a load up: distributions, rates, goodput, errors by kind.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct Distribution {
 
 Distribution distribution_of(std::vector<float> samples);
 
-// What a user would be content with. Unset: anything.
+// The latencies up to which a request counts as good. Unset: any.
 struct Slo {
   std::optional<double> ttft_s = {};  // from when the request should have been sent
   std::optional<double> itl_s = {};   // mean time from one token to the next

@@ -1,4 +1,4 @@
-// What is asked, in which order and when. One thread.
+// A Workload plans which requests are sent, in which order and when. One thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Workload {
   // The next that comes by itself, whatever was answered; scheduled_ns never goes back. Nothing
   // after the last.
   virtual std::optional<PlannedRequest> next() = 0;
-  // What the same user asks when a reply has come, at `now_ns`.
+  // Returns the same user's next request, if any, after the reply `answer` came at `now_ns`.
   virtual std::optional<PlannedRequest> follow(const PlannedRequest& /*asked*/,
                                                const std::string& /*answer*/,
                                                std::int64_t /*now_ns*/) {

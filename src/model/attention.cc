@@ -160,8 +160,8 @@ void Decoder::store(const LayerAttention& layer) {
       const float* const value = latent_attention_ ? key : value_.data() + row * value_width;
       const kv::memory::SequenceView view = sequence_view(row, layer);
       const std::uint64_t slot = slot_of(row, layer);
-      // What a page leaves unused is the same in all pages, so that nothing of its block's earlier
-      // use is kept or sent to a store.
+      // Unused bytes of a page are zeroed, so that nothing of its block's earlier use is kept or
+      // sent to a store.
       if (layer.view.layer == 0 && slot % layer.view.layout.block_tokens == 0) {
         view.clear_unused(slot);
       }
@@ -339,7 +339,7 @@ bool Decoder::list_splits(const LayerAttention& layer) {
   return true;
 }
 
-// Of split_items_.
+// Computes the partials of split_items_ on all threads, then merges them tile by tile.
 void Decoder::attend_by_split(const LayerAttention& layer) {
   pool_.run(split_items_.size(), [&](WorkRange range) {
     for (std::size_t i = range.begin; i < range.end; ++i) {

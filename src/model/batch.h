@@ -17,9 +17,9 @@ struct SequenceRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
   std::span<const kv::memory::BlockTable> tables;  // one per group
-  // What layers without a window of their own see: the sequence's KV policy.
+  // The mask of the sequence's KV policy, for layers without a window of their own.
   kv::memory::AttentionSpec policy = {};
-  // What a KV policy that selects pages has left of it, and observes.
+  // Pages that a KV policy has left of the sequence, and the counters of those it observes.
   kv::memory::SelectedPages selected = {};
 };
 

@@ -92,7 +92,7 @@ Result<std::uint32_t> read_vocabulary(const gguf::File& file) {
   return static_cast<std::uint32_t>(rows);
 }
 
-// What a file may ask for that would change its logits, and that the decoder does not do.
+// A file with such a key asks for an operation that the decoder lacks: its logits would be wrong.
 struct MissingOperation {
   std::string_view key;
   std::string_view name;

@@ -1,7 +1,7 @@
 // The configuration of a model: what the one decoder follows, on CPUs and GPUs. An architecture is
 // a description in these words (model/architectures/); plain llama is what all defaults describe.
-// What is read from a file is checked: every number is within its stated limits, and the numbers
-// fit each other.
+// Configurations read from files are checked: every number is within its stated limits, and the
+// numbers fit each other.
 #pragma once
 
 #include <cmath>
@@ -40,7 +40,7 @@ struct RopeConfig {
 // comes out of them before it is added to the residual stream, or of both.
 enum class BranchNorms : std::uint8_t { kInput, kOutput, kBoth };
 
-// What RMS norms of queries and keys span before they are rotated.
+// RMS norms of queries and keys, before they are rotated, span each head or all heads together.
 enum class QkNormSpan : std::uint8_t { kNone, kHead, kAllHeads };
 
 // How the two halves of a feed-forward layer are joined: silu(gate) * up, gelu(gate) * up with the
@@ -49,7 +49,7 @@ enum class GateKind : std::uint8_t { kSwiGlu, kGeGlu, kClampedSwiGlu };
 
 // A mixture of experts: feed-forward networks of which every token uses a few.
 struct ExpertsConfig {
-  kernels::Router router = {};     // of no experts: every layer is dense
+  kernels::Router router = {};     // without experts: every layer is dense
   std::uint32_t hidden_width = 0;  // of an expert
   std::uint32_t shared_width = 0;  // of the expert that every token uses; 0: there is none
   std::uint32_t first_layer = 0;   // layers before this one are dense
@@ -70,11 +70,11 @@ struct HeadShape {
 // alike, so that attention is that of one KV head: key_dim is rank + rope dims, value_dim is rank.
 struct LatentConfig {
   std::uint32_t rank = 0;        // 0: layers keep keys and values of heads
-  std::uint32_t query_rank = 0;  // of the latent that queries come from; 0: they have none
-  std::uint32_t plain_dim = 0;   // of a query head: what is not rotated
-  std::uint32_t value_dim = 0;   // of a head's output
+  std::uint32_t query_rank = 0;  // rank of the queries' latent; 0: they have none
+  std::uint32_t plain_dim = 0;   // dimensions of a query head that are not rotated
+  std::uint32_t value_dim = 0;   // dimensions of a head's output
 
-  // Of the norms of both latents: transformers gives them this one, whatever config.json says.
+  // The epsilon of both latents' norms: transformers uses this one, whatever config.json says.
   static constexpr float kNormEpsilon = 1e-6f;
 
   std::uint32_t query_dim(std::uint32_t rope_dims) const { return plain_dim + rope_dims; }
@@ -151,7 +151,7 @@ struct Config {
   float score_scale() const {
     return attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(key_dim)));
   }
-  // What the output projection multiplies, of all heads.
+  // Returns the inputs of the output projection: the values of all heads.
   std::size_t mixed_width(std::uint32_t layer) const {
     return std::size_t{heads} * (latent.rank > 0 ? latent.value_dim : heads_of(layer).value_dim);
   }

@@ -54,7 +54,7 @@ class ConfigReader {
   // Reads one number per layer: all the same where the file states one, or none (the fallback).
   Result<std::vector<std::uint32_t>> count_by_layer(std::string_view name, std::uint64_t fallback,
                                                     std::uint64_t max, std::uint32_t layers) const;
-  // What runs only where all layers agree.
+  // Returns the error for a value that must be the same in all layers.
   Error differs_between_layers(std::string_view name) const;
 
   Error out_of_range(std::string_view name, std::string_view value, std::string_view range) const;

@@ -166,7 +166,7 @@ class Decoder {
   // Packed activations, [rows_max] rows each.
   LargeArray<std::byte> normed_;  // rows of width
   LargeArray<std::byte> mixed_;   // rows of Config::mixed_width()
-  // Of models whose router and experts have norms of their own.
+  // Activations of models whose router and experts have norms of their own.
   LargeArray<std::byte> router_normed_;
   LargeArray<std::byte> expert_normed_;
   std::vector<float> ones_;  // [value_dim]: norms of values have no weights; or empty

@@ -2,7 +2,7 @@
 // of experts.
 //
 // Rows of an expert stand together, from a multiple of kernels::kActivationBlock on, in *slots*.
-// What a row computes depends on the row and its experts alone, never on who else chose them, and
+// The result of a row depends on the row and its experts alone, never on who else chose them, and
 // its experts' results are added in the order in which the router ranks them.
 //
 // Thread rule: as Decoder.
@@ -67,7 +67,7 @@ class FeedForward {
   LargeArray<std::byte> hidden_;        // packed activations of every slot
   std::size_t hidden_block_bytes_ = 0;  // of kernels::kActivationBlock slots
 
-  // Of layers with experts alone.
+  // Only layers with experts use the following.
   FloatRows logits_;                              // [rows, experts]
   FloatRows shared_gates_;                        // [rows, 1]
   std::vector<kernels::RoutingScratch> routing_;  // [threads]

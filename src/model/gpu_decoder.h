@@ -156,11 +156,11 @@ class GpuDecoder {
   device::Buffer query_;       // [rows_max, heads, head_dim] of bf16 keys, else fp16
   device::Buffer sink_query_;  // the same for sinks (BatchSequence)
   device::Buffer mixed_;       // activations of heads * head_dim
-  // Of models whose router and experts have norms of their own.
+  // Activations of models whose router and experts have norms of their own.
   device::Buffer router_normed_;
   device::Buffer expert_normed_;
   GpuFeedForward feed_forward_;
-  std::optional<GpuLatentAttention> latent_attention_;  // of models with latents
+  std::optional<GpuLatentAttention> latent_attention_;  // only models with latents have it
   device::Buffer logits_;
   device::Buffer sampled_tokens_;
   device::Buffer partials_;

@@ -55,12 +55,12 @@ class GpuFeedForward {
 
   const Config* config_ = nullptr;
   device::Buffer hidden_;  // activations of a dense network or of the shared expert
-  // Of mixtures.
+  // Only mixtures of experts use the following.
   device::Buffer logits_;          // [rows_max, experts] fp32
   device::Buffer chosen_;          // [rows_max, chosen] ChosenExpert
   device::Buffer groups_;          // GemmGroup
   device::Buffer tiles_;           // GemmTile
-  device::Buffer counts_;          // of groups and tiles
+  device::Buffer counts_;          // [2]: groups, tiles
   device::Buffer group_of_pair_;   // [rows_max, chosen]
   device::Buffer slot_of_pair_;    // the same
   device::Buffer gathered_;        // activations of width, in slots

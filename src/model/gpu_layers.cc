@@ -1,4 +1,4 @@
-// What a step launches, layer by layer.
+// Launches the kernels of a step, layer by layer.
 #include "kv/memory/rotation_blocks.h"
 #include "model/gpu_decoder.h"
 
@@ -134,7 +134,7 @@ cuda::PagedKv GpuDecoder::pages_of(std::uint32_t layer) const {
           .tables = step_.tables(place.group)};
 }
 
-// What a page leaves unused is cleared when its first token is stored in its first layer.
+// Zeros a page's unused bytes when its first token is stored in its first layer.
 void GpuDecoder::clear_unused(const cuda::RopeAndStoreKv& stored) {
   if (!stored.stores || stored.pages.layer > 0 || stored.pages.layout.unused_bytes == 0) return;
   cuda::launch_clear_unused({.batch_tokens = stored.batch_tokens,

@@ -1,4 +1,4 @@
-// What a step on a GPU is given: tokens, positions, block tables, attention items, rows of logits,
+// The inputs of a step on a GPU: tokens, positions, block tables, attention items, rows of logits,
 // sampling parameters. They are written into pinned memory, copied to the device at once and read
 // there by the kernels, so that a captured graph serves every step of its shape.
 //

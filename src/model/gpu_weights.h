@@ -58,14 +58,14 @@ struct GpuExperts {
   const float* shared_output_norm = nullptr;
 };
 
-// Of a layer with latents (LatentConfig).
+// The weights of a layer with latents (LatentConfig).
 struct GpuLatent {
-  GpuProjection query_down;  // of no rows: queries have no latent
+  GpuProjection query_down;  // without rows: queries have no latent
   const float* query_norm = nullptr;
   GpuProjection query;
   GpuProjection down;
   const float* norm = nullptr;
-  GpuMatrices key_up;    // of each head
+  GpuMatrices key_up;    // one matrix a head
   GpuMatrices value_up;  // the same
 };
 

@@ -32,7 +32,7 @@ class KeyObserver {
   KeyObserver(const kernels::KernelSet& kernels, ThreadPool& pool)
       : kernels_(kernels), pool_(pool), memories_(pool.threads()) {}
 
-  // Of a layer of the group without a window of its own. The first of the rows is at that position;
+  // Adds rows of a layer whose group has no window of its own. The first is at that position;
   // those that `selected` does not observe are left out.
   void add(ObservedRows tile, std::uint32_t group, std::uint64_t position,
            const kv::memory::SelectedPages& selected);
@@ -40,7 +40,7 @@ class KeyObserver {
   void run();
 
  private:
-  // What a thread computes in.
+  // Each thread computes in a memory of its own.
   struct Memory {
     LargeArray<float> scores;           // [rows * group, stride]
     LargeArray<float> key;              // [key_dim]

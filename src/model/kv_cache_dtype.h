@@ -1,4 +1,4 @@
-// What a cache keeps keys and values as: the choice of whoever starts a model.
+// KvCacheDtype is the operator's choice of the elements in which a cache stores keys and values.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace pagoda::model {
 
 struct KvCacheDtype {
-  // What is unset is the default of the device.
+  // An unset element is the device's default.
   std::optional<kv::memory::Element> keys = {};
   std::optional<kv::memory::Element> values = {};
   // Layers that keep the default all the same: by index, and all that have a sliding window.
@@ -22,7 +22,7 @@ struct KvCacheDtype {
       : keys(elements.keys), values(elements.values) {}
   KvCacheDtype(kv::memory::Element both) : keys(both), values(both) {}  // NOLINT
 
-  // Of layers that are not skipped.
+  // Returns the elements of layers that are not skipped; `standard` is the device's default.
   kv::memory::Elements elements(kv::memory::Elements standard) const {
     return {keys.value_or(standard.keys), values.value_or(standard.values)};
   }

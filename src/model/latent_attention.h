@@ -36,7 +36,7 @@ class LatentAttention {
     absorb_queries(layer.latent, rows, queries);
   }
 
-  // Of a row that project() was given last: rotates its queries [heads, key_dim] by `rope` instead.
+  // Rotates the queries [heads, key_dim] of a row of the last project() by `rope` instead.
   void rotate_queries(std::size_t row, const kernels::RopeRow& rope, float* queries) const;
 
   // Packs the outputs of all heads as activations of the output projection. `attended`: [rows,

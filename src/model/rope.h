@@ -25,7 +25,7 @@ class RopeTable {
   double magnitude_;
 };
 
-// What the queries of a position are multiplied by once they are rotated.
+// Returns the factor that multiplies the rotated queries of a position.
 float query_factor(const QueryScale& scale, std::uint64_t position);
 
 }  // namespace pagoda::model

@@ -1,6 +1,6 @@
-// What the rows of a KV cache depend on beside a model's file, the kernels and the page layout: how
-// this version reads the file. Stores keep rows under it, so that rows of another reading, by a
-// version or by options, are never taken for these.
+// Describes how this version reads a model's file: rows of a KV cache depend on that beside the
+// file, the kernels and the page layout. Stores keep rows under the description, so that rows of
+// another reading, by a version or by options, are never taken for these.
 #pragma once
 
 #include <string>

@@ -39,8 +39,8 @@ struct ExpertWeights {
   std::vector<float> shared_output_norm;
 };
 
-// Of a layer with latents (LatentConfig). The layer's `query` is [heads * query dim, query_rank or
-// width] then, and it has no `key` and no `value`.
+// The weights of a layer with latents (LatentConfig). The layer's `query` is [heads * query dim,
+// query_rank or width] then, and it has no `key` and no `value`.
 struct LatentWeights {
   Projection query_down;             // [query_rank, width], or of no rows
   std::vector<float> query_norm;     // [query_rank]

@@ -15,7 +15,8 @@ namespace {
 namespace http = boost::beast::http;
 using Json = nlohmann::ordered_json;
 
-// What the server says went wrong, without the JSON around it.
+// Returns the message of a server's error without the JSON around it, or the body where it has
+// none.
 std::string message_of(const std::string& body) {
   const Json parsed = Json::parse(body, nullptr, false);
   if (!parsed.is_object() || !parsed.contains("error")) return body;

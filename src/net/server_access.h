@@ -1,4 +1,4 @@
-// What a client needs to reach a server, besides its URL.
+// The credentials and certificates with which a client reaches a server.
 #pragma once
 
 #include <string>

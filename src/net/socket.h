@@ -40,7 +40,7 @@ class Socket {
   // `moved` is how many bytes, of kMoved.
   Progress write(std::string_view bytes, std::size_t& moved);
   Progress read(std::span<char> room, std::size_t& moved);
-  // Of kFailed, in words.
+  // Describes the failure after kFailed, in words.
   const std::string& failure() const { return failure_; }
 
   int descriptor() const { return descriptor_; }

@@ -1,4 +1,5 @@
-// What a trace allows: the infinite cache, and Belady's cache that knows the future.
+// The upper bounds of a trace's hit rate: an infinite cache, and Belady's cache that knows the
+// future.
 #pragma once
 
 #include <cstdint>

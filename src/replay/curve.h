@@ -13,7 +13,7 @@
 
 namespace pagoda::replay {
 
-// What is said after the whole trace, by a cache of each capacity under lru.
+// The live curves of lru caches, one of each capacity, after the whole trace.
 struct SampledCurve {
   std::vector<kv::CurveStats> snapshots;  // [capacity]
 

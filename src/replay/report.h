@@ -1,4 +1,4 @@
-// What a replay found, as a table for people and as JSON for programs.
+// Reports the hit rates of a replay, as a table for people and as JSON for programs.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ struct Trace {
 struct TraceEvents {
   // A line that is no request; it is counted and skipped.
   std::function<void(std::uint64_t line, const std::string& reason)> on_malformed;
-  // Of the file as it is stored. Total is 0 when unknown.
+  // Reports progress in bytes of the file as it is stored, compressed or not. Total is 0 when
+  // unknown.
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress;
 };
 

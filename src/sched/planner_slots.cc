@@ -110,7 +110,7 @@ void Planner::count_slots(const SchedulerView& now) {
   }
 }
 
-// What one of the active tenants may ask others to give up for it.
+// Returns how many slots an active tenant may have others preempted for.
 std::uint64_t Planner::fair_slots(const SchedulerView& now) const {
   return std::max(1u, options_.sequences_max / std::max(1u, tenants_active(now)));
 }

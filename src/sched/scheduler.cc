@@ -194,7 +194,8 @@ void Scheduler::launch_chunk(Step& step, const ScheduledChunk& chunk) {
   if (chunk.first < task.prompt_tokens) {
     const std::uint64_t end = std::min(chunk.first + chunk.tokens, task.prompt_tokens);
     task.prompt_tokens_computed += end - chunk.first;
-    // What the cache had, and what is computed again after a preemption, is no news to it.
+    // Tokens that the cache had, or that are computed again after a preemption, were not written
+    // now.
     const std::uint64_t fresh = std::max(chunk.first, task.prompt_tokens_seen);
     if (fresh < end) task.prompt_tokens_written += end - fresh;
     task.prompt_tokens_seen = std::max(task.prompt_tokens_seen, end);

@@ -44,7 +44,7 @@ void erase_members(Json& body, std::span<const char* const> names) {
   for (const char* const name : names) body.erase(name);
 }
 
-// What belongs to the answer that a client wants, and not to a summary or a prefix.
+// These fields belong to the answer that a client wants, and not to a summary or a prefix.
 constexpr std::array kOfTheAnswer = {
     "keep_turns",  "stream",       "stream_options",         "n",
     "logprobs",    "top_logprobs", "prompt_logprobs",        "response_format",

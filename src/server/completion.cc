@@ -221,7 +221,8 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
     const Json opening = format_->opening(choice.state);
     if (!opening.is_null()) out += event_text(opening, std::exchange(more, Json::object()));
   }
-  // What is known of the cache at the end comes with the last chunk, or with the counts behind it.
+  // Facts about the cache come with the last chunk, or with the counts behind it where they are
+  // sent.
   if (choices_running_ == 0 && !has_last_chunk()) more.update(cache_members());
   out += event_text(format_->chunk(choice.state, piece), std::move(more));
   choice.state.opened = true;

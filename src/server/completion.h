@@ -66,8 +66,7 @@ class Completion {
   // Is reply() work for a text worker, however short it is?
   bool reply_takes_long() const { return request_.writer && request_.writer->takes_long(); }
 
-  // An estimate of the completion's memory in bytes.
-  // What prompts and replies take, by which it is decided where they are handled.
+  // Returns the estimated bytes of prompts and replies; decides on which thread they are handled.
   std::uint64_t text_bytes() const { return request_.memory.bytes() - request_.matcher_bytes; }
 
   // Returns the token counts so far; cached tokens are known from the first token on.

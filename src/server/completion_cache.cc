@@ -1,4 +1,4 @@
-// What a completion tells about the cache.
+// The members of a completion's reply that tell about the cache.
 #include <algorithm>
 
 #include "server/api/cache_explain.h"
@@ -106,7 +106,8 @@ Json Completion::explained() const {
   return all.size() == 1 ? all.front() : all;
 }
 
-// What of the prompt is in memory after a prefetch or a demotion, and what came or goes.
+// Replies how much of the prompt is in memory after a prefetch or a demotion, and what was loaded
+// or demoted.
 HttpReply Completion::cache_action() const {
   const Submitted& submitted = submitted_.front();
   Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},

@@ -53,7 +53,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Refused {
     std::optional<HttpReply> reply;
   };
-  // What follows a request and its reply: another request, an orderly close, or a broken
+  // A request and its reply are followed by another request, an orderly close, or a broken
   // connection.
   enum class Next : std::uint8_t { kRequest, kEnd, kBroken };
   // How far a completion got: its stream was sent to the end, its whole reply is still to be sent,

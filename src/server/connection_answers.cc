@@ -27,7 +27,7 @@ constexpr std::size_t kFloodReadBytes = 64 << 10;
 // Bodies up to this size are parsed on the connection's thread, which takes a few milliseconds at
 // most: all connections share these threads.
 constexpr std::size_t kShortBodyBytes = 16 << 10;
-// What bodies up to this size become is not counted as memory of requests.
+// The memory for reading bodies up to this size is not counted, unless reading one takes long.
 constexpr std::size_t kUncountedBodyBytes = 64 << 10;
 // Requests with at least this much memory start and end on a text worker; after them, and after
 // bodies of this size, the heap is trimmed.

@@ -33,7 +33,7 @@ FingerprintDifference compare(const RequestFingerprint& before, const RequestFin
   if (!is_other && end == before.pieces.end()) return {.tokens_reusable = before.prompt_tokens};
   const bool shares_any = end != before.pieces.begin();
   const std::size_t shared = shares_any ? std::prev(end)->index + std::size_t{1} : 0;
-  // What the earlier prompt begins with: an answer that is asked for again.
+  // The new prompt is a prefix of the earlier one: an answer is asked for again.
   if (!is_other && shared == now.pieces.size()) return {.tokens_reusable = now.prompt_tokens};
   FingerprintDifference found = {.kind = Kind::kMessages};
   if (now.messages < before.messages && now.prompt_tokens < before.prompt_tokens) {

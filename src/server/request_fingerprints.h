@@ -1,5 +1,5 @@
-// What is remembered of answered chats, so that a later one can be told where it left an earlier
-// one: hashes and counts of tokens, no text.
+// Remembers answered chats, so that a later one can be told where it left an earlier one: hashes
+// and counts of tokens, no text.
 //
 // A tenant has kOfTenantMax of them and all tenants together kInAllMax, and each ends after an
 // hour; the oldest go first. Any thread.

@@ -189,7 +189,8 @@ Routed create_response(const HttpRequest& request, const ServerState& state) {
   return complete(std::move(asked), request, state);
 }
 
-// What asks for nothing is answered at once: such bodies are small.
+// Answers requests without a prompt, which load or unload the model, at once: such bodies are
+// small.
 std::optional<Json> ollama_load(const HttpRequest& request, const ServerState& state,
                                 bool is_chat) {
   constexpr std::size_t kLoadBytesMax = 4 << 10;

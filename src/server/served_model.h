@@ -32,8 +32,8 @@ struct ServedModel {
   std::uint64_t block_bytes = 0;        // bytes of a cache block
   bool shows_tree = false;              // /cache/tree is enabled
   std::vector<std::string> tiers = {};  // the tiers outside the pool, nearest first
-  // What a request gets for sampling fields about which it is silent: OpenAI's defaults unless the
-  // model recommends others.
+  // The sampling parameters of requests that set none: OpenAI's defaults unless the model
+  // recommends others.
   engine::SamplingParams sampling_defaults = {.temperature = 1.0f};
   // The vocabulary for structured output; nullptr: there is none.
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
@@ -43,7 +43,7 @@ struct ServedModel {
 
   const std::string& name() const { return names.front(); }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }
-  // Of a request, whose KV policy may let it go on beyond that.
+  // Returns the context of a request, whose KV policy may let it go on beyond the model's.
   std::uint64_t context_tokens(const engine::Request& request) const {
     return engine::context_under(policy_of(request, engine.limits()), engine.limits());
   }

@@ -14,10 +14,10 @@ inline constexpr std::uint32_t kDraftTokensMax = 63;
 struct SpeculationOptions {
   MethodSet methods = {};         // none: nothing is drafted
   std::uint32_t tokens_max = 24;  // draft tokens of a sequence in a step, up to kDraftTokensMax
-  // Of kNgram: so many last tokens are looked for, the most first.
+  // kNgram looks for so many last tokens, the most first.
   std::uint32_t lookup_min = 5;
   std::uint32_t lookup_max = 5;
-  // Of kSuffix: so many last tokens are compared; a draft has up to factor times as many tokens as
+  // kSuffix compares so many last tokens; a draft has up to factor times as many tokens as
   // were equal, and ends where its estimated probability falls below the least one.
   std::uint32_t suffix_depth = 24;
   double suffix_factor = 1.0;

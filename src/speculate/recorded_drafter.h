@@ -25,7 +25,7 @@ class RecordedDrafter final : public Drafter {
   // Adds a sequence, prompt and output. Not while an engine drafts.
   void record(std::vector<TokenId> sequence) { sequences_.push_back(std::move(sequence)); }
 
-  // Of several sequences that begin with the query's tokens, the first is taken.
+  // Takes the first of several sequences that begin with the query's tokens.
   Proposal propose(const DraftQuery& query, SequenceDrafting& drafting,
                    std::span<TokenId> room) override;
 

@@ -1,7 +1,7 @@
 // Speculator finds draft tokens for the sequences of a step: every method that is on proposes, and
 // the proposal that gives most tokens a second is taken, as far as it pays.
 //
-// What pays follows from measured steps (row_costs.h) and from the sequence's own drafts
+// How many tokens pay follows from measured steps (row_costs.h) and from the sequence's own drafts
 // (acceptance.h). Thread rule: the engine's thread.
 #pragma once
 
@@ -69,7 +69,7 @@ class Speculator {
   ScopeOutputs outputs_;
   RowCosts costs_;
   std::array<TokenId, kDraftTokensMax> proposed_;
-  // Of the step that is being made.
+  // Rows and expected tokens of the step that is being made.
   std::uint32_t rows_ = 0;
   double tokens_ = 0;  // that are expected of it
 };

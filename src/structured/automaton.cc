@@ -84,7 +84,7 @@ std::uint32_t Automaton::counted(std::uint32_t frame) {
 
 void Automaton::visit(Pc pc, std::uint32_t frame) {
   if (exhausted_) return;
-  // What cannot be completed is not begun.
+  // A configuration that would pass the stack's limit before it can end is not begun.
   if (std::uint64_t{frames_[frame].depth} + program_->depths[pc] > kStackDepthMax) return;
   const Configuration one = {pc, frame};
   const auto next = static_cast<std::uint32_t>(seen_.size());

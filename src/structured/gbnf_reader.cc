@@ -20,7 +20,7 @@ bool is_name_character(char c) {
          c == '_';
 }
 
-// Of one element: each nests the element once more.
+// An element has at most so many quantifiers, since each nests the element once more.
 constexpr int kQuantifiersMax = 4;
 
 class GbnfReader {

@@ -37,7 +37,7 @@ struct PatternRun {
   std::uint32_t fixed = 0;  // code points of before and behind together
 };
 
-// What an expression is, and how many code points its texts have.
+// The grammar of an expression and the least and most code points of texts that match it.
 struct Pattern {
   GrammarNodeId node = 0;
   std::uint32_t least = 0;

@@ -122,7 +122,8 @@ class ProgramEmitter {
     return kFailPc;
   }
 
-  // What follows an instruction was emitted before it, but for loops and rules: few rounds do.
+  // Few rounds suffice: the successors of an instruction are emitted before it, except in loops and
+  // rules.
   void mark_before_commit() {
     std::vector<bool>& marks = program_.before_commit;
     marks.resize(program_.code.size());
@@ -213,7 +214,7 @@ class ProgramEmitter {
     const bool nullable = facts_.nullable[body] != 0;
     if (node.b == kUnbounded && (node.a == 0 || nullable)) return emit_star(body, next);
     if (node.b == kUnbounded && node.a == 1) return emit(body, emit_star(body, next));
-    // What may be empty is never counted: each of its copies may be left out.
+    // A nullable body needs no counter: each of its copies may match nothing.
     if (nullable) {
       for (std::uint32_t i = 0; i < node.b; ++i) {
         const Pc copy = emit(body, next);

@@ -19,7 +19,7 @@
 
 namespace pagoda::structured {
 
-// Of the tree that a grammar's schemas are compiled to.
+// The tree that all schemas of a grammar are compiled to has at most so many bytes.
 inline constexpr std::uint64_t kTreeBytesMax = std::uint64_t{1} << 24;
 
 // An error begins with the JSON pointer of the keyword that is refused; "#" is the whole schema.

@@ -147,8 +147,8 @@ class FactsReader {
     facts_.enumeration = &value;
     return ok_status();
   }
-  // Of an integer beyond 64 bits the parser has kept a rounded number alone, which has more digits
-  // than are exact. Documents are parsed with a bounded depth.
+  // Refuses integers beyond 64 bits: the parser keeps them as rounded doubles with more digits than
+  // are exact. The recursion is bounded because documents are parsed with a bounded depth.
   Status check_numbers(const SchemaJson& value) {
     constexpr double kTooLarge = 9.2e18;
     constexpr std::ptrdiff_t kExactDigits = 15;

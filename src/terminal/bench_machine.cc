@@ -27,7 +27,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kArmCores
     {"0xd8e", "Neoverse-N3"},
 }};
 
-// What follows "key :" on its first line; empty when there is none.
+// Returns the text behind "key :" on the first line that begins with the key; empty when there is
+// none.
 std::string_view value_of(std::string_view cpuinfo, std::string_view key) {
   for (std::size_t at = 0; at < cpuinfo.size();) {
     const std::size_t end = std::min(cpuinfo.find('\n', at), cpuinfo.size());

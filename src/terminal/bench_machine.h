@@ -1,4 +1,4 @@
-// What a figure was measured on: a number is a claim only with its machine.
+// Describes the machine that a figure was measured on: a number is a claim only with its machine.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a benchmark found: a table with its machine, its command and its settings; as text or as one
-// JSON object
+// A BenchReport is the result of a benchmark: a table with its machine, its command and its
+// settings; as text or as one JSON object
 //
 //   {"benchmark", "machine", "command", "settings", <figures>, "rows": [{<column>: <cell>}, …]}
 #pragma once

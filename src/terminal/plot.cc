@@ -85,7 +85,7 @@ class Field {
   double bottom() const { return top_ + kFieldHeight; }
   int steps() const { return steps_; }
   double value_at(int step) const { return y_low_ + step_ * step; }
-  // Of the numbers beside the axis.
+  // Returns how many decimals the numbers beside the axis need, two at least.
   int decimals() const { return std::max(2, static_cast<int>(std::ceil(-std::log10(step_)))); }
 
  private:

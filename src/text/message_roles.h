@@ -12,7 +12,7 @@
 
 namespace pagoda::text {
 
-// What begins a tool's result that becomes a user's message.
+// A tool's result that becomes a user's message begins with this text.
 inline constexpr std::string_view kResultHead = "Result of the tool:\n";
 
 // Messages are dicts with a role. Throws jinja::Fault.

@@ -140,7 +140,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // What is open within a container is its last value. There are more levels than are named.
+  // A value that is open within a container is its last one. There are more levels than are named.
   std::string open_path() const {
     constexpr std::size_t kLevelsNamed = 8;
     constexpr std::size_t kKeyBytesMax = 60;

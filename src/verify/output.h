@@ -1,4 +1,4 @@
-// What verification compares: outputs, to the bit.
+// Verification compares outputs, to the bit.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct OutputDifference {
 // The first in the order of questions, then of tokens; nothing when all are equal to the last bit.
 std::optional<OutputDifference> first_difference(std::span<const VerifiedOutput> got,
                                                  std::span<const VerifiedOutput> expected);
-// Of tokens and log-probabilities: 32 hexadecimal digits.
+// Returns a digest of all tokens, log-probabilities and ranks: 32 hexadecimal digits.
 std::string digest_of(std::span<const VerifiedOutput> answers);
 
 }  // namespace pagoda::verify

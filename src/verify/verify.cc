@@ -114,7 +114,7 @@ class Verification {
   void add_row(const std::string& name, const WayResult& answers) {
     WayRow row{name, {}, answers.evidence, false, {}};
     if (!answers.rounds.empty()) row.digest = digest_of(answers.rounds.back());
-    // What a way gave is compared also where it turned out not to be that way.
+    // Outputs are compared also where this machine could not show the way (`lacking`).
     for (const std::vector<VerifiedOutput>& round : answers.rounds) {
       row.difference = first_difference(round, expected_);
       if (!row.difference) continue;

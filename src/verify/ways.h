@@ -11,7 +11,7 @@
 
 namespace pagoda::verify {
 
-// What a way gave. Each round answers all questions.
+// The outputs that a way gave. Each round answers all questions.
 struct WayResult {
   std::vector<std::vector<VerifiedOutput>> rounds;
   std::string evidence;  // that it was this way: "96 of 392 prompt tokens were cached"

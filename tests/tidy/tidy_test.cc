@@ -98,6 +98,8 @@ TEST(TidyTest, NamesSaySomething) { expect_none(empty_names); }
 
 TEST(TidyTest, WordsArePlain) { expect_none(metaphors); }
 
+TEST(TidyTest, CommentsNameTheirNoun) { expect_none(nounless_comments); }
+
 TEST(TidyTest, FlagsAreNamedInTheCommandLineAlone) { expect_none(flags_below_the_command_line); }
 
 TEST(TidyTest, ATypeNameIsInOneFolder) { expect_none(types_in_two_folders(tree())); }

@@ -130,6 +130,24 @@ bool names_flag(std::string_view literal) {
   return false;
 }
 
+// The text of a line that has nothing but a // comment; empty for other lines.
+std::string_view comment_line(std::string_view line) {
+  line = trimmed(line);
+  return line.starts_with("//") ? trimmed(line.substr(2)) : std::string_view();
+}
+
+// Whether the first sentence that begins on line `first` ends with a question mark.
+bool is_question(const std::vector<std::string_view>& lines, std::size_t first) {
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    const std::string_view text = comment_line(lines[i]);
+    if (text.empty()) return false;
+    for (std::size_t at = 0; (at = text.find_first_of(".?!", at)) != std::string_view::npos; ++at) {
+      if (at + 1 == text.size() || text[at + 1] == ' ') return text[at] == '?';
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Findings metaphors(const SourceText& source) {
@@ -172,6 +190,23 @@ Findings flags_below_the_command_line(const SourceText& source) {
                           "\"" + literal + "\" names a flag: name the field, src/cli maps it"});
     }
     at = end + 1;
+  }
+  return findings;
+}
+
+Findings nounless_comments(const SourceText& source) {
+  if (!source.path.starts_with("src/")) return {};
+  Findings findings;
+  const std::vector<std::string_view> lines = split_lines(source.text);
+  const std::vector<std::string_view> comments = split_lines(source.comments);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view text = comment_line(lines[i]);
+    const bool is_nounless = text.starts_with("Of ") || text.starts_with("What ");
+    if (!is_nounless || trimmed(comments[i]).empty() || is_question(lines, i)) continue;
+    findings.push_back({static_cast<int>(i) + 1,
+                        "a comment that opens with '" +
+                            std::string(text.substr(0, text.find(' '))) +
+                            "' hides its noun: write a sentence with a subject and a verb"});
   }
   return findings;
 }

@@ -1,4 +1,5 @@
-// Rules about words: plain ones in names and comments, and flags in the command line alone.
+// Rules about words: plain ones in names and comments, comments that name their noun, and flags in
+// the command line alone.
 #pragma once
 
 #include "tidy/source_text.h"
@@ -14,5 +15,10 @@ Findings metaphors(const SourceText& source);
 // letter, also in parentheses. Errors name fields between backticks, and src/cli/field_flags.h maps
 // them to flags. Files that run other programs pass.
 Findings flags_below_the_command_line(const SourceText& source);
+
+// Lines of src/ that are // comments and open with "Of " or "What ", so that they hide their noun:
+// "Of the last launch." for "Returns how many tokens the last launch has." Comments behind code
+// pass, and so does a question: its first sentence, over several lines, ends with a question mark.
+Findings nounless_comments(const SourceText& source);
 
 }  // namespace pagoda::tidy

@@ -18,6 +18,10 @@ Findings flags(const std::string& text, const std::string& path = "src/engine/a.
   return flags_below_the_command_line(read_source(path, text));
 }
 
+Findings nounless(const std::string& text, const std::string& path = "src/kv/a.h") {
+  return nounless_comments(read_source(path, text));
+}
+
 MATCHER_P(OnLine, line, "") { return arg.line == line; }
 
 TEST(WordRulesTest, MetaphorsAreFoundInNamesAndComments) {
@@ -55,6 +59,31 @@ TEST(WordRulesTest, DashesThatBeginNoFlagPass) {
   EXPECT_THAT(flags("f(\"--\");\nf(\"a -- b\");\nf(\"---x\", '\"', \"well--known\");\n"
                     "--count;\n// --block-size of the command line\n"),
               IsEmpty());
+}
+
+TEST(WordRulesTest, CommentsThatOpenWithoutTheirNounAreFound) {
+  EXPECT_THAT(nounless("// Of the last launch.\nint tokens();\n"),
+              ElementsAre(Finding{1,
+                                  "a comment that opens with 'Of' hides its noun: write a sentence "
+                                  "with a subject and a verb"}));
+  EXPECT_THAT(nounless("int a;\n  // What it cost.\n//What it gives.\n//\n//   Of rows.\n"),
+              ElementsAre(OnLine(2), OnLine(3), OnLine(5)));
+  EXPECT_THAT(nounless("// What left the cache, and\n// why. Is it much?\n"),
+              ElementsAre(OnLine(1)));
+  EXPECT_THAT(nounless("// What ended without a mark\nint a;  // is this asked?\n"),
+              ElementsAre(OnLine(1)));
+  EXPECT_THAT(nounless("// Reads it.\n// What is read stays.\n", "src/server/api/a.cc"),
+              ElementsAre(OnLine(2)));
+}
+
+TEST(WordRulesTest, CommentsWithANounAndQuestionsPass) {
+  EXPECT_THAT(nounless("// Returns what it cost.\n// Offsets, Whatever.\nint a;  // Of rows\n"
+                       "auto text = R\"(\n// What is not a comment.\n)\";\n"),
+              IsEmpty());
+  EXPECT_THAT(
+      nounless("// What share of version 1.5 would a cache\n// have had? For every size.\n"),
+      IsEmpty());
+  EXPECT_THAT(nounless("// Of the last launch.\n", "tests/kv/a_test.cc"), IsEmpty());
 }
 
 }  // namespace

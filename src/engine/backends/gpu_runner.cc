@@ -203,8 +203,8 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
   }
 }
 
-// What the launch before chose for `from.handle`. Answers keep their order from launch to launch,
-// so the search goes on where the last one ended.
+// Sets the token that the launch before chose for `from.handle`. Sequences keep their order from
+// launch to launch, so the search goes on where the last one ended.
 void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::GpuRows& rows) {
   ASSERT(before != nullptr, "an unknown token is one that the launch before chooses");
   const std::size_t count = before->samples.size();

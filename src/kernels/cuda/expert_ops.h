@@ -48,7 +48,8 @@ struct RouteRows {
   const BatchToken* batch_tokens = nullptr;
   std::uint32_t rows = 0;
   ChosenExpert* chosen = nullptr;
-  // Of one row alone, or none: what launch_group_rows() writes, groups in the order of choice.
+  // Set for a batch of one row, or null: outputs of launch_group_rows(), groups in the order of
+  // choice.
   GemmGroup* groups = nullptr;
   std::uint32_t* counts = nullptr;
   std::uint32_t* slot_of_pair = nullptr;
@@ -96,8 +97,8 @@ void launch_gather_rows(const GatherRows& job, StreamHandle stream);
 
 // Products of several matrices of one shape, each with rows of its own.
 struct GroupedGemm {
-  // Of matrix 0 and slot 0: x, out and activations begin there; `rows` is the most that a group
-  // has.
+  // Describes matrix 0 and slot 0, where x, out and activations begin; `rows` is the most that a
+  // group has.
   Gemm gemm;
   std::size_t weight_stride = 0;          // bytes from matrix to matrix
   std::size_t bias_stride = 0;            // floats, where there are biases

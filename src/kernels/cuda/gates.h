@@ -34,7 +34,7 @@ PAGODA_GATE float gate_of(Epilogue kind, float gate, float up) {
   return gate / (1.0f + Math::exp2(-inner * kGateLog2E)) * up;
 }
 
-// What soft_cap_of() multiplies a value by before it takes the power of two.
+// Returns the factor by which soft_cap_of() multiplies a value before it takes the power of two.
 constexpr float soft_cap_slope(float scale, float cap) { return 2.0f * scale / cap * kGateLog2E; }
 
 // cap * tanh(scale * x / cap)

@@ -162,7 +162,7 @@ struct BatchSequence {
   }
 };
 
-// What the rows of a sequence see in a layer: all keys before them, where `window` is 0.
+// The keys that the rows of a sequence see in a layer: all before them, where `window` is 0.
 struct SeenKeys {
   std::uint32_t window;
   std::uint32_t sinks;

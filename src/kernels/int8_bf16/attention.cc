@@ -237,7 +237,7 @@ template <int Lefts>
 
 #endif
 
-// What it calls is not inlined: GCC 12 keeps sums of products in memory where one function has
+// The products it calls are not inlined: GCC 12 keeps their sums in memory where one function has
 // those of floats and those of integers.
 template <int Lefts>
 void attend(const QueryBlock& tile, float* partials) {

@@ -16,7 +16,7 @@ struct LeftInts {
   const std::byte* row(std::size_t index) const { return data + index * stride; }
   LeftInts from(std::size_t index) const { return {row(index), stride}; }
 };
-// Of one group of the dimensions of 16 keys.
+// The scales of 16 keys for one group of dimensions; sums of later groups are added to the first's.
 struct KeyScales {
   const float* scales;
   bool first;

@@ -11,8 +11,8 @@ namespace {
 constexpr float kSmallest = 0x1p-100f;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kScaleGroup = 16;  // columns
-// Of a row with scales that are powers of two the largest group scale, so that weights stay below
-// kWeightIntMax.
+// A row whose scales are powers of two has this as its largest group scale, so that weights stay
+// below kWeightIntMax.
 constexpr float kPowerGrid = 2048;
 
 // The largest magnitude the weights of a row can have, whatever their codes are; NaN if one of them

@@ -43,7 +43,7 @@ class CurveFeed {
   // A request ends that used these whole blocks. `ends_here`: no partial block follows them.
   void request_closed(std::span<const NodeId> nodes, const RequestStats& request, bool ends_here);
 
-  // What other sizes and policies would have given; empty without a curve.
+  // Returns the hit rates of other sizes and policies; empty without a curve.
   CurveStats stats() const { return curve_ ? curve_->stats(policy_) : CurveStats(); }
   // Blocks that the curve has counted: its statistics change with this number.
   std::uint64_t blocks_asked() const { return curve_ ? curve_->blocks_asked() : 0; }

@@ -16,7 +16,8 @@ class DistanceHistogram {
     buckets_[bucket_of(std::min(distance, kDistanceMax))] += weight;
   }
 
-  // Of all distances up to this one; of a bucket that it falls into, the part that it covers.
+  // Returns the weight of all distances up to this one; the bucket it falls into counts in
+  // proportion.
   double up_to(std::uint64_t distance) const {
     if (distance == 0) return 0;
     distance = std::min(distance, kDistanceMax);

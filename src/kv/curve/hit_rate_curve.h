@@ -1,5 +1,5 @@
-// What share of the blocks that requests ask for would a cache of C blocks have had? For every C,
-// while the cache runs at one size.
+// Estimates which share of the blocks that requests ask for a cache of C blocks would have had, for
+// every C, while the cache runs at one size.
 //
 // With lru a block is there exactly when fewer than C others were used since it was (its *reuse
 // distance*), and what comes before it in its prompt is there too, for prompts are used from tail

@@ -1,5 +1,6 @@
-// What a running cache says of other sizes and other policies: the sampled curve of lru and scaled
-// shadow caches of every policy, at half, once and twice the size.
+// The live curve predicts a running cache's hit rates at other sizes and under other policies, from
+// the sampled curve of lru and scaled shadow caches of every policy, at half, once and twice the
+// size.
 //
 // A shadow has few blocks and errs by its sample; but shadows of one size follow the same sample,
 // so that what they differ by errs much less. What is said of a policy is therefore the curve's
@@ -55,7 +56,7 @@ class LiveCurve {
     }
   }
 
-  // Of the cache's policies in the order of eviction_policies().
+  // Returns the curve of lru and a row for each policy, in the order of eviction_policies().
   CurveStats stats(const EvictionPolicy& own) const;
   std::uint64_t blocks_asked() const { return curve_.blocks_asked(); }
   // Stops the program when what is remembered contradicts itself (README: V1 to V3). Linear.
@@ -76,7 +77,8 @@ class LiveCurve {
   static bool is_sampled(const Scale& scale, std::uint64_t identity) {
     return identity < scale.threshold;
   }
-  // Of a request's blocks beyond what a shadow has room for, none is looked at.
+  // Adds a block if it is sampled; a request's blocks beyond what a shadow has room for are left
+  // out.
   void add_to_sample(Scale& scale, std::uint64_t identity, std::uint64_t index) const {
     if (!is_sampled(scale, identity) || scale.sample.size() == scale.sample.capacity()) return;
     scale.sample.push_back({identity, index * options_.block_tokens});

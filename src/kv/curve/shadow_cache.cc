@@ -143,7 +143,8 @@ void ShadowCache::erase(std::uint32_t at) {
   queue_if_evictable(parent);
 }
 
-// What was served may be evicted again.
+// Queues the blocks of the visited path again, tail first: none of them was evictable during the
+// visit.
 void ShadowCache::end_visit() {
   ++visit_;
   for (std::size_t i = path_.size(); i-- > 0;) queue_if_evictable(path_[i]);

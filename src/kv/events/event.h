@@ -1,4 +1,4 @@
-// What changes in the cache, for those who keep a copy of its tree outside.
+// Cache events report changes of the cache to those who keep a copy of its tree outside.
 //
 // An event is about one page: a whole block, in one group. Applied in order they give the set of
 // pages that are there; each says which page by its block hash, so that nothing of the inside

@@ -69,7 +69,7 @@ EvictionOrder::QueuePosition Arc::position(BlockId block, const BlockStats& stat
           .score = -static_cast<std::int64_t>(stats.last_use)};
 }
 
-// What is free or being filled will enter the first list: it counts there already.
+// Blocks that are free or being filled count as the first list's, which they are about to enter.
 std::uint32_t Arc::first_queue() const {
   return records_.size() - again_ > once_target_ ? kOnce : kAgain;
 }

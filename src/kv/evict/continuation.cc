@@ -10,10 +10,10 @@ namespace {
 
 // A block that is filled or found and let go again takes two ticks, a turnover so many for each.
 constexpr std::int64_t kTicksPerBlock = 2;
-// What a credit is worth, in turnovers: from a sixteenth, so that there is always something to
-// learn from, to one.
+// A credit is worth between one turnover divided by this and one turnover: never nothing, so that
+// there is always something to learn from.
 constexpr std::int64_t kCreditShareMin = 16;
-// That one block teaches.
+// Each block that only one of credit and plain lru finds changes a credit's worth by so many ticks.
 constexpr std::int64_t kTicksLearned = 8;
 
 std::int8_t credit_of_new(const RequestStats& request) {

@@ -1,7 +1,7 @@
 // Least recently used, with credit for what is likely to be continued: a policy of our own.
 //
-// Of the blocks that a cache of prompts sees, most are never used again; those that are belong to
-// conversations, whose next turn finds all that came before. What the cache itself sees of that is
+// Most blocks that a cache of prompts sees are never used again; those that are belong to
+// conversations, whose next turn finds all that came before. Signs of that which the cache sees are
 // worth time: a block counts as used so many credits later than it was.
 //
 //   found again once, twice, three times or more                                   +1, +2, +3

@@ -19,7 +19,7 @@
 
 namespace pagoda::kv {
 
-// What a block is filled or found for.
+// Describes one use of a block: a request fills it or finds it.
 struct Use {
   Tick now = 0;
   std::int64_t time_s = 0;          // as the cache's owner tells it
@@ -55,7 +55,7 @@ class EvictionOrder {
   // It cannot be found any more.
   virtual void left(BlockId block) = 0;
 
-  // Of a block that entered and did not leave.
+  // Returns the queue and score of a block that entered and did not leave.
   virtual QueuePosition position(BlockId block, const BlockStats& stats) const = 0;
   // Where to look for the next victim; when that queue has none, the others are tried in turn.
   virtual std::uint32_t first_queue() const { return 0; }

@@ -20,7 +20,7 @@ class EvictionQueue {
   void reserve(std::size_t entries) { entries_.reserve(entries); }
   void push(BlockId block, std::int64_t score);
 
-  // What is to be done with the top entry.
+  // Tells the queue whether the top entry is returned or dropped.
   enum class Verdict : std::uint8_t {
     kTake,    // it is evictable: return it
     kForget,  // not evictable now: take it out; it is pushed again when it becomes so

@@ -89,7 +89,8 @@ class Evictor {
   Result<Retained> retain(SaltId salt, const RetainTerms& terms, std::span<const NodeId> nodes);
   // Does another account than that of its region retain the node?
   bool is_retained_by_others(NodeId node) const { return candidates_.is_retained_by_others(node); }
-  // What the node's own account retains of it is retained no more.
+  // Ends the retention of a node by its own account; a node that another account retains stays
+  // retained.
   void end_own_grant(NodeId node);
   // Releases nodes whose time to be retained is over, at most 64 of them.
   void release_due();

@@ -40,7 +40,7 @@ EvictionOrder::QueuePosition S3Fifo::position(BlockId block, const BlockStats& /
           .score = -static_cast<std::int64_t>(record.arrival)};
 }
 
-// What is free or being filled will enter the small queue: it counts there already.
+// Blocks that are free or being filled count as the small queue's, which they are about to enter.
 std::uint32_t S3Fifo::first_queue() const {
   return main_ > records_.size() - small_max_ ? kMain : kSmall;
 }

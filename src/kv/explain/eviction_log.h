@@ -1,4 +1,5 @@
-// What left the cache: when, after how long unused, why, and for whose request.
+// The eviction log remembers blocks that left the cache: when, after how long unused, why, and for
+// whose request.
 //
 // The last so many evictions, in memory taken at once: a ring in the order of leaving, in which
 // identities (block_identity.h) are found through chains of a keyed hash, newest first. What

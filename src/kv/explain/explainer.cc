@@ -53,7 +53,7 @@ std::optional<EvictedBlock> find_part(const EvictionLog& log, std::uint64_t abov
 Explanation Explainer::explain(const CacheScope& scope, std::span<const TokenId> asked,
                                const Match& match) const {
   const std::uint64_t reached = match.tokens;
-  // What may not be found is explained by that alone.
+  // Tokens that may not be found are explained by that alone.
   const LookupScope lookup = scope.lookup();
   const auto prompt =
       asked.first(std::min<std::uint64_t>(asked.size(), lookup.findable(asked).size() + 1));
@@ -135,7 +135,7 @@ Explainer::EvictedMatch Explainer::evicted_match(const LookupScope& scope, const
   return evicted;
 }
 
-// Of nodes that are there without some of their pages: when the last of those pages left.
+// Returns when the latest page left of the path's whole nodes that lack some of their pages.
 std::optional<EvictionRecord> Explainer::last_eviction(const PrefixPath& path) const {
   std::optional<EvictionRecord> last;
   const EvictionLog* const log = in_.history.log();

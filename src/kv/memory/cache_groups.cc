@@ -24,7 +24,7 @@ Kinds kinds_of(std::span<const LayerKind> layers) {
   return kinds;
 }
 
-// What one block costs over all groups.
+// Returns the bytes of one block over all groups, with pages of this size.
 std::size_t bytes_over_groups(const Kinds& kinds, std::size_t page_bytes) {
   std::size_t groups = 0;
   for (const auto& [kind, members] : kinds) {

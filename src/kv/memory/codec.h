@@ -45,12 +45,12 @@ constexpr std::size_t int4_dimension(std::size_t unit) {
   return unit / kInt4HalfStep * 2 * kInt4HalfStep + unit % kInt4HalfStep;
 }
 
-// What a row of kInt8 is made by: its scale, and what numbers are multiplied by.
+// Scales a row of kInt8: a number becomes the code nearest to itself times `inverse`.
 struct IntegerScale {
   std::uint16_t scale;  // fp16
   float inverse;        // codes for 1.0; 0 where the scale is 0 or NaN
 };
-// Of a row whose largest magnitude is that, or NaN where one of its numbers is.
+// Returns the scale of a row whose largest magnitude is `largest`; NaN stands for a row with a NaN.
 IntegerScale integer_scale(float largest);
 
 }  // namespace pagoda::kv::memory

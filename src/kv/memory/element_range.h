@@ -49,7 +49,7 @@ constexpr float first_infinite_on_gpu(Element element) {
   return is_integer(element) ? 0x1p15f : first_infinite(element);
 }
 
-// What GPUs keep: keys and values of one element but kF32, int8 keys with int4 values, or 16-bit
+// GPUs keep keys and values of one element but kF32, int8 keys with int4 values, or 16-bit
 // keys with values of int8 or E4M3.
 constexpr bool is_gpu_pair(Elements elements) {
   const Element values = elements.values;

@@ -42,7 +42,7 @@ enum class Element : std::uint8_t { kF32, kF16, kBF16, kE4M3, kE5M2, kInt8, kInt
 enum class KeyOrder : std::uint8_t { kRows, kColumns };
 enum class ValueOrder : std::uint8_t { kRows, kTokenGroups };
 
-// What keys are kept as, and what values are.
+// The elements in which keys and values are stored, which may differ.
 struct Elements {
   constexpr Elements(Element both) : keys(both), values(both) {}  // NOLINT: an element is a pair
   constexpr Elements(Element of_keys, Element of_values) : keys(of_keys), values(of_values) {}
@@ -74,7 +74,7 @@ constexpr std::size_t unit_count(Element element, std::size_t dimensions) {
 }
 // Units that stand together in columns of keys, and tokens in a group of values.
 constexpr std::uint32_t run_units(Element element) { return is_integer(element) ? 4 : 2; }
-// Of one scale.
+// Bytes of one scale; 0 where rows have none.
 constexpr std::size_t scale_bytes(Element element) {
   return is_integer(element) || element == Element::kE4M3 ? 2 : 0;
 }
@@ -123,7 +123,7 @@ struct PageLayout {
   constexpr std::size_t value_row_bytes() const {
     return values_in_keys ? 0 : row_bytes(elements.values, value_dim);
   }
-  // Of all scales of a row.
+  // Bytes of all scales of a row.
   constexpr std::size_t key_scale_bytes() const {
     return scale_groups(elements.keys, key_dim) * scale_bytes(elements.keys);
   }
@@ -156,7 +156,8 @@ struct PageLayout {
            place * unit_bytes(elements.values);
   }
 
-  // Of the scale of a row's first group; that of the next stands scale_step() bytes further.
+  // Offsets within a page of the scale of a row's first group; the next group's stands scale_step()
+  // bytes further.
   constexpr std::size_t key_scale_offset(std::uint32_t layer, std::uint32_t head,
                                          std::uint32_t token) const {
     return first_scale(layer) + std::size_t{head} * block_tokens * key_scale_bytes() +

@@ -1,4 +1,4 @@
-// What kernels and runners are told of a sequence whose KV policy selects pages
+// Tells kernels and runners what is left of a sequence whose KV policy selects pages
 // (kv/page_selection.h). Block tables of its groups hold the blocks that are left, without gaps:
 // the token at position p stands in slot p - tokens dropped.
 #pragma once

@@ -1,5 +1,5 @@
-// What kernels receive: one layer's keys and values of one sequence, through its block table.
-// A view owns nothing and is valid while the pool and the table are.
+// A view gives kernels one layer's keys and values of one sequence, through its block table. It
+// owns nothing and is valid while the pool and the table are.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ void EdgeTable::erase(std::uint32_t from, std::uint32_t label) {
   std::size_t hole = slot_of(from, label);
   ASSERT(slots_[hole].to != kNone, "the edge exists");
   --size_;
-  // What comes behind the hole moves into it unless that is before its home.
+  // Each edge behind the hole moves into it unless that would put it before its home.
   for (std::size_t slot = after(hole); slots_[slot].to != kNone; slot = after(slot)) {
     const std::size_t wanted = home(slots_[slot].from, slots_[slot].label);
     const bool home_is_behind_hole =

@@ -46,7 +46,7 @@ struct PrefixTreeOptions {
   std::uint64_t hash_seed = 0;  // unknown to clients, so that they cannot aim at long probes
 };
 
-// What a search cost: a function of what is asked and of the members of the classes looked at.
+// The cost of a search: a function of what is asked and of the members of the classes looked at.
 struct SearchWork {
   std::uint64_t nodes_visited = 0;  // branches included
   std::uint64_t tokens_compared = 0;
@@ -81,10 +81,9 @@ class PrefixTree {
   // A sequence stands on the node of its last whole block: the node stays, even without pages.
   void pin(NodeId node) { ++at(node).pins; }
   void unpin(NodeId node);
-  // Nothing needs the node.
   // Is the node's namespace one whose policy bounds every group?
   bool is_bounded(NodeId node) const { return at(node).bounded == Bounded::kYes; }
-  // Of a root: nothing hangs on it and no sequence stands on it.
+  // Is the root's namespace empty: no node hangs on the root and no sequence stands on it?
   bool is_unused(NodeId root) const { return children(root) == 0 && at(root).pins == 0; }
   bool is_bare(NodeId node) const {
     return !is_root(node) && children(node) == 0 && pages(node) == 0 && at(node).pins == 0;

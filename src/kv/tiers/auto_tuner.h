@@ -21,7 +21,7 @@ class AutoTuner {
     }
     return chosen_;
   }
-  // What came of it.
+  // Records how many units the way chosen last did in so many seconds.
   void note(double units, double seconds) {
     if (seconds <= 0) return;
     double& speed = speeds_[chosen_];

@@ -32,7 +32,7 @@ struct SpaceId {
   auto operator<=>(const SpaceId&) const = default;
 };
 
-// Of a text that says it all.
+// Returns the id of the space that the text describes: half of the text's SHA-256.
 SpaceId space_id(std::string_view text);
 
 // Whose private page it is: a number that the server's secret makes of a tenant, the same after a
@@ -49,7 +49,7 @@ struct PageKey {
   auto operator<=>(const PageKey&) const = default;
 };
 
-// What is kept beside the bytes and compared when they come back.
+// A store keeps the label beside the page's bytes and compares it when they are read.
 struct PageLabel {
   PageKey key;
   OwnerTag owner;
@@ -114,7 +114,7 @@ struct StoreStats {
   std::string condition;  // for people: what is wrong, or empty
 };
 
-// What remove() did.
+// The result of remove().
 struct Removal {
   std::uint64_t pages = 0;
   std::uint64_t bytes = 0;
@@ -126,7 +126,7 @@ class PageStore {
  public:
   virtual ~PageStore() = default;
 
-  // Of the kind of tier: "host", "disk", "redis", "memcached".
+  // Returns the kind of tier: "host", "disk", "redis", "memcached".
   virtual std::string_view name() const = 0;
 
   // How many of the first keys are there, without a gap; nothing when that must be asked for: the

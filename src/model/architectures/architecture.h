@@ -44,7 +44,7 @@ Status describe_qwen3(const ConfigReader& reader, Config& config);
 Status describe_qwen3moe(const ConfigReader& reader, Config& config);
 Status describe_smollm3(const ConfigReader& reader, Config& config);
 
-// What descriptions share.
+// Several descriptions share the functions below.
 
 // Layer i sees the last attention.sliding_window keys unless (i + 1) % pattern == 0, where the
 // pattern is attention.sliding_window_pattern: a number, `pattern` where the file has none, or a

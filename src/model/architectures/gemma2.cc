@@ -11,7 +11,8 @@ Status describe_gemma2(const ConfigReader& reader, Config& config) {
   config.branch_norms = BranchNorms::kBoth;
   config.gate = GateKind::kGeGlu;
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
-  // What all models of the family have, and early files do not state. A cap of 0 is none.
+  // All models of the family have these caps, but early files do not state them. A cap of 0 is
+  // none.
   if (!reader.contains("attn_logit_softcapping")) config.score_cap = 50;
   if (!reader.contains("final_logit_softcapping")) config.logit_cap = 30;
   // Scores of the 27B model have a scale that its files do not state.

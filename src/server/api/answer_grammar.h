@@ -51,7 +51,7 @@ class AnswerGrammar {
   structured::GrammarBuilder builder_;
   std::optional<NodeId> root_;
   std::string path_;  // of the field that asks
-  // Of calls that the grammar has.
+  // Tells how the calls that the grammar allows are read.
   chat::CallReading reading_ = chat::CallReading::kAnySpelling;
   std::vector<std::string> called_;    // the tools that may be called
   std::vector<std::string> enforced_;  // those whose arguments match their schema

@@ -95,7 +95,7 @@ Diagnosis diagnose(const DiagnosticsField& field, const std::optional<RequestFin
   };
   if (!field.earlier_id) return told(nullptr);
   if (!before) return missing("previous_message_not_found", "comparison_response_not_found");
-  // What is under another salt is another cache.
+  // Blocks of a prompt under another salt are found only as far as they are public.
   if (!now || before->salt != now->salt) return missing("unavailable", "unavailable");
   const FingerprintDifference found = compare(*before, *now);
   Diagnosis diagnosis = told(is_anthropic ? anthropic_json(found) : openai_json(found));

@@ -80,7 +80,8 @@ Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tok
   return {before + asked, before + stored, before.size() + shared, shared, is_respelled};
 }
 
-// What a chat template does to an answer that comes back in the history.
+// Names what a chat template did to an answer that came back in the history; empty where nothing is
+// recognised.
 std::string advise_answer(const Parting& parting, const std::string& where,
                           const chat::AnswerForm* form) {
   if (parting.is_respelled) {

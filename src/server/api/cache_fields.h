@@ -1,5 +1,5 @@
-// What a body says about the cache beside its marks, in the words of both clouds: how long its
-// prompt stays, whether it only fills the cache, and which session it is of.
+// Reads the fields of a body about the cache beside its marks, as OpenAI and Anthropic name them:
+// how long its prompt stays, whether it only fills the cache, and which session it is of.
 #pragma once
 
 #include <cstdint>

@@ -98,7 +98,7 @@ PromptLimits prompt_limits(const Truncation& truncation, const OutputLength& len
                  "messages", "context_length_exceeded");
 }
 
-// What the request says of its prompt follows to the tokens that stay.
+// Keeps the last `count` tokens of the prompt and moves the positions that the request has in it.
 void keep_last_tokens(std::uint64_t count, CompletionRequest& request) {
   Prompt& prompt = request.prompts.front();
   if (prompt.tokens.size() <= count) return;

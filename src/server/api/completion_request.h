@@ -56,7 +56,7 @@ struct RetainField {
   Upto upto;
 };
 
-// What a request for embeddings asks for besides its texts.
+// The options of a request for embeddings, besides its texts.
 struct EmbeddingOptions {
   bool as_base64 = false;
 };

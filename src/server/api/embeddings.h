@@ -16,7 +16,7 @@ std::string embeddings_json(std::span<const std::span<const float>> vectors,
                             const CompletionRequest& request, std::string_view model,
                             const Usage& usage);
 
-// What is not finite cannot be written as JSON.
+// Check vectors before embeddings_json(): JSON has no infinities and no NaN.
 bool is_finite(std::span<const float> values);
 
 // Numbers as their bytes, least significant first, in base64 (RFC 4648).

@@ -20,7 +20,8 @@ namespace {
 // KiB in current templates.
 constexpr text::jinja::RenderLimits kShort = {.steps = 50'000, .bytes = 16U << 20};
 
-// What has more text than this for every token of the room is not even rendered: it does not fit.
+// A shortened prompt with more bytes than this for each token of the room counts as too long and is
+// not rendered.
 constexpr std::uint64_t kTokenBytesMax = 64;
 
 // The smallest number of ranges without which the text is not beyond all measure.

@@ -24,8 +24,8 @@ struct RenderedPrompt {
   std::optional<PromptTruncation> truncated = {};
 };
 
-// What may go of a conversation. It is found before calls become text, which takes from results the
-// call that they belong to.
+// The messages of a conversation that may be dropped. They are found before calls become text,
+// because results then no longer name the call that they belong to.
 struct DroppableMessages {
   std::vector<chat::MessageRange> ranges = {};
   std::size_t added = 0;  // messages that were put in front of the client's since

@@ -13,7 +13,7 @@
 
 namespace pagoda::server {
 
-// What a reply says beside the answer; counts are those so far.
+// The facts of a reply beside the answer; counts are those so far.
 struct ReplyFacts {
   std::string_view id;
   std::string_view model;
@@ -38,7 +38,7 @@ class ReplyWriter {
   // `last` has the reasons for which the answer ended.
   virtual void end(const ReplyFacts& facts, const Piece& last, std::string& out) = 0;
   virtual void fail(const ReplyFacts& facts, const ApiError& error, std::string& out) = 0;
-  // What a stream sends that has begun and would be silent for too long.
+  // Returns what a stream that has begun sends when it would be silent for too long.
   virtual std::string keep_alive() const { return ": keep-alive\n\n"; }
 
   // Does whole() take so long that it must not run on a connection's thread?

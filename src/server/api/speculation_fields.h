@@ -1,4 +1,5 @@
-// What a request says about speculation, which changes the speed of an answer and no token of it:
+// Fields by which a request asks for drafts, which change the speed of an answer and no token of
+// it:
 //
 //   "speculative": false                                     nothing is drafted
 //   "speculative": {"n_max": 4}, "speculative.n_max": 4      llama.cpp's: at most so many tokens

@@ -24,7 +24,7 @@ constexpr std::uint64_t kCompilingBytes = std::uint64_t{32} << 20;
 
 enum class Language : std::uint8_t { kJsonObject, kSchema, kRegex, kChoice, kGbnf };
 
-// What one field asks for.
+// The grammar that one field asks for, not compiled yet.
 struct Asked {
   Language language;
   const Json* value;  // nullptr for kJsonObject

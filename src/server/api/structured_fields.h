@@ -11,7 +11,7 @@
 
 namespace pagoda::server {
 
-// What a request's text must match.
+// The grammar that a request's text must match.
 struct AskedGrammar {
   structured::GrammarNodeId node = 0;
   std::string path;  // of the field

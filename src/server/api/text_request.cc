@@ -94,7 +94,8 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
                   ReadingMemory& reading, CompletionRequest& request,
                   std::optional<std::uint64_t> tokens_kept) {
   const std::uint64_t context = model.context_tokens(request.engine) - 1;
-  // What prompts may have beyond the context where it is cut off again: all of them together.
+  // Where prompts are truncated afterwards, all of them together may have this many tokens beyond
+  // the context.
   std::uint64_t beyond =
       tokens_kept ? counted_tokens_max(model) - std::min(counted_tokens_max(model), context) : 0;
   const bool special = fields.boolean("add_special_tokens").value_or(true);

@@ -236,8 +236,8 @@ Status ToolGrammar::check_key(const std::string& name) const {
   return ok_status();
 }
 
-// What follows a key: its end, the value, and the value's end. A string stands there as it is, and
-// null as the word, unless keys say of which type their value is.
+// Returns the grammar behind a key: the key's end, the value, and the value's end. A string stands
+// there as it is, and null as the word, unless keys say of which type their value is.
 Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type) {
   const chat::TaggedArguments& tagged = calls_.tagged;
   const bool is_nullable = type == ArgumentType::kNullableString;

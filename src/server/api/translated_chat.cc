@@ -67,7 +67,7 @@ ApiError renamed(const ApiError& given, const OwnPaths& paths, std::span<const F
   return {error.status, rename(error.message), rename(error.param), error.code};
 }
 
-// What was left out is named as its client sent it.
+// Names dropped messages by the paths of the body that the client sent.
 void rename_dropped(const OwnPaths& paths, CompletionRequest& request) {
   std::optional<PromptTruncation>& truncated = request.prompts.front().truncated;
   if (!truncated) return;

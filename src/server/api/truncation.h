@@ -44,7 +44,7 @@ PromptRoom prompt_room(std::uint64_t context, std::optional<std::uint32_t> outpu
 std::uint64_t tokens_to_keep(std::int64_t last_tokens, std::uint64_t context,
                              const OutputLength& length);
 
-// What was left out of a prompt.
+// Describes which messages and tokens were left out of a prompt.
 struct PromptTruncation {
   // Messages in a row.
   struct Run {

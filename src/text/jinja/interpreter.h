@@ -22,7 +22,7 @@ class Interpreter {
   OriginText run(const Block& block, Scope& scope);
 
  private:
-  // What follows a statement: the next one, the end of the loop, or its next iteration.
+  // A statement is followed by the next one, the end of the loop, or its next iteration.
   enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
 
   Flow run_block(const Block& block, Scope& scope, TextBuilder& out);

@@ -18,7 +18,7 @@
 
 namespace pagoda::kernels::cuda {
 
-// What the warps hand to each other.
+// Warps exchange weights, maxima and sums in shared memory.
 struct GeneralShared {
   static constexpr int kWeightRow = kGeneralTile + 8;  // 16-bit weights, padded as rows are
   alignas(16) std::uint16_t weights[kQueryRows][kWeightRow];

@@ -46,7 +46,7 @@ struct Rotation {
   }
 };
 
-// What a row has of a policy: at which position it looks at its sinks.
+// The position at which a row under a KV policy looks at its sinks, where it sees a gap.
 struct SinkQuery {
   bool there = false;
   std::uint32_t position = 0;

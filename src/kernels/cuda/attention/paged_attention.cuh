@@ -124,19 +124,19 @@ class WarpRing {
   int from_ = 0;   // stages of the ring
   int to_ = 0;
   std::uint32_t now_;   // pages of the tile, by lane
-  std::uint32_t next_;  // of the next one
+  std::uint32_t next_;  // pages of the next tile
 };
 
-// What the warps hand to each other in shared memory. A pass adds up as many rows as threads have
-// four dimensions of each.
+// Warps exchange partial results in shared memory. A pass adds up as many rows as threads have four
+// dimensions of each.
 template <class Cache>
 struct AttentionShared {
   static constexpr int kPassRows = 4 * kAttentionThreads / Cache::kDim;
   std::byte rings[kAttentionWarps][kRingStages * Cache::kStageBytes];
   float values[kAttentionWarps][kPassRows][Cache::kDim + 8];
   float4 added[kAttentionWarps][kQueryRows];   // by lane of a quad
-  float shrinks[kQueryRows][kAttentionWarps];  // of what earlier warps found
-  float tops[2][kAttentionWarps][kQueryRows];  // of even and odd splits
+  float shrinks[kQueryRows][kAttentionWarps];  // factors of earlier warps' results
+  float tops[2][kAttentionWarps][kQueryRows];  // highest scores, by parity of the split
 };
 
 // The largest visible score of the thread's row r, of a tile of keys, in all lanes of a quad. With

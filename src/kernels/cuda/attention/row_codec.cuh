@@ -52,7 +52,7 @@ __device__ __forceinline__ float largest_of_lanes(float value) {
   return value;
 }
 
-// Of a row without NaN.
+// The largest magnitude of a row without NaN, in all lanes.
 template <std::uint32_t kLaneValues>
 __device__ __forceinline__ float largest_magnitude(const float (&values)[kLaneValues]) {
   float largest = 0;

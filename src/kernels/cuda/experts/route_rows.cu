@@ -31,7 +31,7 @@ __device__ __forceinline__ Candidate first_of_warp(Candidate own) {
 
 __device__ __forceinline__ float lowest_score() { return __int_as_float(0xFF800000); }
 
-// What a warp knows of its row, in shared memory.
+// A warp keeps the scores of its row in shared memory.
 struct RowScores {
   float scores[kExpertsMax];
   float eligible[kExpertsMax];  // what experts are chosen by

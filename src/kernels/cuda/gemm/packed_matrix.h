@@ -20,8 +20,8 @@
 //   kInt8Group16     scale * q                 the same                            4       1152
 //   kFp4             scale * e2m1(q)           as kInt4; scales are bf16           2       576
 //
-// Of the eight four-bit codes of a step, value 2i stands in bits 4i to 4i + 3 and value 2i + 1 in
-// bits 16 + 4i to 16 + 4i + 3. Codes of eight bits are signed, a step's eight values in order.
+// A step has eight four-bit codes: value 2i stands in bits 4i to 4i + 3 and value 2i + 1 in bits
+// 16 + 4i to 16 + 4i + 3. Codes of eight bits are signed, a step's eight values in order.
 //
 // Which file types become which format: F32, F16 and BF16 are rounded to kBf16; Q4_0 is kInt4; Q4_1
 // and Q4_K are kInt4Min; Q8_0 is kInt8; Q6_K is kInt8Group16; MXFP4 is kFp4. Scales and minima that

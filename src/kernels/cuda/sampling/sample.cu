@@ -22,7 +22,7 @@ constexpr std::uint32_t kListMax = 2 * kThreads;
 static_assert(kTopKMax <= kThreads && kWarps == 32);
 constexpr Rank kNotFinite = ~Rank{0};
 
-// What the threads of a block share.
+// The threads of a block share these in shared memory.
 struct Shared {
   std::uint64_t warps[kWarps];
   std::uint64_t masses[kWarps];  // of the field, in each warp's segment of the row

@@ -58,7 +58,7 @@ Json take_text_content(Json& content, const std::string& path, TranslationMemory
   return parts.empty() ? Json("") : parts;
 }
 
-// What a message is translated to, and with.
+// The state of translating one message into the history of a chat.
 struct Translation {
   ChatHistory& history;
   TranslationMemory& memory;

@@ -30,7 +30,7 @@ Json call_json(const AnswerItem& item) {
   return {{"id", item.id}, {"function", std::move(function)}};
 }
 
-// What one line says of the answer.
+// The parts of the answer that one line carries.
 struct Words {
   std::string content;
   std::string thinking;

@@ -14,7 +14,7 @@ namespace pagoda::server::responses {
 // a summary follows. Contents of other servers are encrypted.
 inline constexpr std::string_view kSummaryMark = "pagoda-summary:";
 
-// What a response repeats of its request.
+// The fields of a request that its response repeats.
 struct ResponseEcho {
   std::string members;         // JSON text: "instructions":null,"tools":[],…
   bool shows_summary = false;  // reasoning goes where clients look for its summary
