@@ -56,9 +56,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   }
   SamplingState sampling(request.sampling, request.prompt,
                          StopCriteria(request.end, options_.end_tokens));
-  if (request.constraint) {
-    sampling.constrain(*request.constraint);
-  }
+  if (request.constraint) sampling.constrain(*request.constraint);
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     auto seq = std::make_unique<OpenSequence>(sampling.fork(i));
     seq->request = open.get();

@@ -44,6 +44,10 @@ void Drafting::open(OpenRequest& open, const Request& request) {
 
 void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
   if (!speculator_.is_on()) return;
+  for (const sched::Admission& admission : plan.admit) {
+    const auto& seq = static_cast<const OpenSequence&>(*admission.task);
+    if (seq.drafting) speculator_.start(*seq.drafting);
+  }
   std::uint32_t rows = 0;
   for (const sched::ScheduledChunk& chunk : step.chunks) rows += chunk.tokens;
   speculator_.begin_step(rows);

@@ -90,6 +90,10 @@ Status check_policy(const kv::KvPolicy& policy, const RequestLimits& limits) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("kv_policy: {}: {}", policy.name(), limits.policies_refused)};
   }
+  if (policy.selects_pages() && !limits.selections_refused.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("kv_policy: {}: {}", policy.name(), limits.selections_refused)};
+  }
   if (policy.selects_pages()) RETURN_IF_ERROR(check_selection(policy));
   if (policy.tokens_kept_max() <= limits.context_tokens) return ok_status();
   return out_of_range(fmt::format("kv_policy: {} keeps {} tokens, but the context holds {}",

@@ -103,7 +103,9 @@ struct RequestLimits {
   kv::KvPolicy kv_policy = {};              // of requests that name none: --kv-policy
   std::uint64_t policy_tokens_max = 0;      // kept of sequences without an end
   std::string_view policies_refused = {};   // why there are no KV policies here; empty: there are
-  std::uint32_t block_tokens = 16;          // of the cache: pages are dropped by blocks
+  // Why policies that select pages are refused; empty: they are not.
+  std::string_view selections_refused = {};
+  std::uint32_t block_tokens = 16;  // of the cache: pages are dropped by blocks
   std::uint64_t context_asked = 0;  // --max-model-len where the KV cache holds less; 0: it holds it
 };
 

@@ -91,6 +91,8 @@ class Runner {
   virtual std::uint32_t hidden_width() const { return 0; }
   // Returns how many draft tokens of a sequence a launch may have; 0: none.
   virtual std::uint32_t drafts_max() const { return 0; }
+  // True: the runner obeys LaunchRows::selected, so that KV policies may select pages.
+  virtual bool observes_attention() const { return false; }
   virtual void launch(const Launch& launch) = 0;
   virtual Collected collect() = 0;
 };

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "kv/evict/demotion.h"
 
 namespace pagoda::kv {
+
 namespace {
 
 std::uint64_t blocks_for(std::uint64_t tokens, std::uint32_t block_tokens) {
@@ -83,34 +85,12 @@ std::variant<Opened, OutOfBlocks> Cache::open(const CacheScope& scope, const Mat
   return Opened{std::move(sequence), std::move(copies)};
 }
 
-bool Cache::is_idle(NodeId node) const {
-  for (std::uint32_t group = 0; group < groups(); ++group) {
-    const std::optional<BlockId> page = tree_.page(node, group);
-    if (page && pool_.state(*page) != BlockState::kIdle) return false;
-  }
-  return true;
-}
-
-// Nodes of other regions are neither followed nor looked at: what others have below a public prefix
-// changes nothing.
 std::uint64_t Cache::demote(const CacheScope& scope, const Match& match) {
   if (match.nodes.empty() || !sessions_.enabled()) return 0;
-  const SaltId own = scope.salt();
-  std::vector<NodeId> chain = match.nodes;
-  PrefixTree::ResidentChildren below = tree_.resident_children(chain.back(), own);
-  while (below.count == 1) {
-    chain.push_back(below.first);
-    below = tree_.resident_children(chain.back(), own);
-  }
-  std::size_t first = chain.size();
-  const auto goes = [&](NodeId node) {
-    const std::uint32_t others = first == chain.size() ? 0 : 1;  // the child that goes before it
-    return tree_.region(node) == own && tree_.resident_children(node, own).count == others &&
-           is_idle(node) && !evictor_.is_retained_by_others(node);
-  };
-  while (first > 0 && goes(chain[first - 1])) --first;
-  sessions_.close_chain(std::span(chain).subspan(first));
-  return chain.size() - first;
+  const std::vector<NodeId> nodes =
+      nodes_to_demote(tree_, pool_, evictor_, match.nodes, scope.salt());
+  sessions_.close_chain(nodes);
+  return nodes.size();
 }
 
 std::vector<NodeId> Cache::take_closed(std::size_t nodes_max) {
@@ -122,7 +102,7 @@ std::vector<NodeId> Cache::take_closed(std::size_t nodes_max) {
 // May the node, which its session leaves behind, go first? What its own account retains is retained
 // no more.
 bool Cache::may_supersede(NodeId node) {
-  if (!is_idle(node) || evictor_.is_retained_by_others(node)) return false;
+  if (!is_idle(tree_, pool_, node) || evictor_.is_retained_by_others(node)) return false;
   evictor_.end_own_grant(node);
   return true;
 }

@@ -171,7 +171,6 @@ class Cache : public CacheParts {
   // Holding (cache.cc)
   BlockId take_block();
   void hold(BlockId block);
-  bool is_idle(NodeId node) const;
   bool may_supersede(NodeId node);
   void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);

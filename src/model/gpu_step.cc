@@ -33,13 +33,14 @@ std::uint32_t launched_rows(std::uint32_t rows) {
   return (rows + 31) / 32 * 32;
 }
 
-// A policy keeps no more tokens than the context has. A window of the model's own may be longer.
+// A policy keeps no more tokens than the context has. Its sinks and a window of the model's own are
+// in one table, whose gap is the one that all layers have.
 std::uint64_t GpuStepLimits::table_tokens() const {
-  std::uint64_t tokens = context_tokens;
+  std::uint64_t window = 0;
   for (const AttentionShape& shape : attention) {
-    tokens = std::max<std::uint64_t>(tokens, shape.window);
+    window = std::max<std::uint64_t>(window, shape.window);
   }
-  return tokens;
+  return context_tokens + window;
 }
 
 std::size_t GpuStep::wide_items_max() const {

@@ -39,7 +39,8 @@ struct PredictionCursor {
 // SequenceDrafting is what one sequence's drafts depend on, besides its tokens and the cache.
 struct SequenceDrafting {
   Acceptance acceptance = {};
-  std::unique_ptr<TokenIndex> own = {};    // of prompt and output; nullptr: nobody looks there
+  std::uint64_t tokens_indexed = 0;        // that `own` has room for; 0: nobody looks there
+  std::unique_ptr<TokenIndex> own = {};    // of prompt and output; nullptr before start()
   std::shared_ptr<PastOutputs> past = {};  // of the scope; nullptr: none are kept
   PredictionCursor prediction = {};
   std::uint32_t tokens_max = 0;  // of a draft of this sequence

@@ -5,8 +5,11 @@
 namespace pagoda::speculate {
 namespace {
 
-constexpr float kSlope = 0.1f;    // of a row more, against one row, before anything is known
-constexpr float kNewest = 0.2f;   // weight of the newest measurement
+constexpr float kSlope = 0.1f;  // of a row more, against one row, before anything is known
+// Weights of the newest measurement. Whatever disturbs a step makes it slower, so that a faster one
+// says more.
+constexpr float kWeightFaster = 0.4f;
+constexpr float kWeightSlower = 0.1f;
 constexpr float kOutlier = 2.0f;  // a step that took longer, against the estimate, was disturbed
 constexpr std::uint64_t kForgetSteps = 4096;
 constexpr double kGainMin = 1.02;  // below it a gain may be noise
@@ -27,7 +30,8 @@ void RowCosts::note(std::uint32_t rows, double seconds) {
     measured.seconds = newest;
   } else {
     const float bounded = std::min(newest, measured.seconds * kOutlier);
-    measured.seconds += (bounded - measured.seconds) * kNewest;
+    const float weight = bounded < measured.seconds ? kWeightFaster : kWeightSlower;
+    measured.seconds += (bounded - measured.seconds) * weight;
   }
   measured.step = ++steps_;
   estimate();

@@ -37,11 +37,16 @@ std::unique_ptr<SequenceDrafting> Speculator::open(const SequenceTerms& terms) {
   drafting->tokens_max = std::min({terms.tokens_max, options_.tokens_max, kDraftTokensMax});
   const bool suffix = options_.methods.contains(DraftMethod::kSuffix);
   if (suffix || options_.methods.contains(DraftMethod::kNgram)) {
-    drafting->own = std::make_unique<TokenIndex>(gram_, terms.tokens_expected);
+    drafting->tokens_indexed = terms.tokens_expected;
   }
   if (suffix && options_.suffix_requests > 0) drafting->past = outputs_.open(terms.scope);
   drafting->prediction.text = terms.prediction;
   return drafting;
+}
+
+void Speculator::start(SequenceDrafting& drafting) const {
+  if (drafting.own || drafting.tokens_indexed == 0) return;
+  drafting.own = std::make_unique<TokenIndex>(gram_, drafting.tokens_indexed);
 }
 
 std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId> tokens) const {
@@ -53,6 +58,7 @@ std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId
 bool Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
                          std::uint32_t tokens_max, std::vector<TokenId>& draft) {
   draft.clear();
+  start(drafting);  // of a fork, which nobody admits
   const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
   const std::span<TokenId> room = std::span(proposed_).first(most);
   if (forced_ != nullptr) {

@@ -36,6 +36,8 @@ class Speculator {
     ScopeOutputs::Scope scope = {};
   };
   std::unique_ptr<SequenceDrafting> open(const SequenceTerms& terms);
+  // Takes the memory in which a running sequence's drafts are looked for: one that waits has none.
+  void start(SequenceDrafting& drafting) const;
   // Returns the text that a client expects, for all sequences of its request; nullptr where nobody
   // would look at it.
   std::shared_ptr<const PredictedText> predict(std::span<const TokenId> tokens) const;

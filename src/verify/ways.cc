@@ -110,11 +110,10 @@ Result<WayResult> go_drafted(const VerifyHarness& harness) {
     return sum_over(rounds[0], [&](const auto& record) { return record.drafts.*field; });
   };
   const std::uint64_t tokens = count(&engine::DraftCounts::tokens);
+  const std::uint64_t accepted = count(&engine::DraftCounts::accepted);
   if (tokens == 0) return WayResult{std::move(rounds), {}, "a GPU drafts nothing"};
   return WayResult{
-      std::move(rounds),
-      fmt::format("{} of {} draft tokens accepted", count(&engine::DraftCounts::accepted), tokens),
-      {}};
+      std::move(rounds), fmt::format("{} of {} draft tokens accepted", accepted, tokens), {}};
 }
 
 // A pool that holds all prompts, but not all sequences: it shrinks until one is preempted.
@@ -132,7 +131,8 @@ Result<WayResult> go_preempted(const VerifyHarness& harness) {
   std::uint64_t prompts = 0;
   for (const engine::Request& question : questions) {
     const std::uint64_t tokens = question.prompt.size();
-    const std::uint64_t kept = tokens - options.kv_policy.tokens_dropped(tokens);
+    const std::uint64_t kept =
+        tokens - options.kv_policy.tokens_dropped({tokens, tokens}, options.block_tokens);
     prompts += (kept + options.block_tokens - 1) / options.block_tokens;
   }
   WayResult shown;

@@ -210,5 +210,22 @@ TEST(CheckRequest, APromptThatNoMinuteOfItsTenantHoldsIsAnErrorOfTheRequest) {
   EXPECT_TRUE(check_request(request, limits, {.tokens_per_minute = 19}).ok()) << "computes nothing";
 }
 
+TEST(CheckPolicy, SelectingPagesWantsADeviceThatObservesAttention) {
+  RequestLimits limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
+  for (const bool observes : {true, false}) {
+    limits.selections_refused = observes ? "" : "no eyes";
+    for (const char* const name : {"full", "window:64", "streaming:4+64"}) {
+      EXPECT_TRUE(check_policy(kv::KvPolicy::parse(name).value(), limits).ok()) << name;
+    }
+    for (const char* const name : {"h2o:64+8", "snapkv:64+8"}) {
+      const Status checked = check_policy(kv::KvPolicy::parse(name).value(), limits);
+      EXPECT_EQ(checked.ok(), observes) << name;
+      if (!checked.ok()) {
+        EXPECT_THAT(checked.error().message, testing::HasSubstr("no eyes"));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::engine

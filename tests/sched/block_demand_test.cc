@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "sched/sequence_task.h"
+
 namespace pagoda::sched {
 namespace {
 
@@ -32,6 +34,36 @@ TEST(BlockDemand, OfSinksIsAddedToTheWindow) {
   EXPECT_EQ(demand.blocks_at_peak(groups, 16), 1u);
   EXPECT_EQ(demand.blocks_at_peak(groups, 5 * 16), 5u) << "no more than there are";
   EXPECT_EQ(demand.blocks_at_peak(groups, 100000), 4u + 2u);
+}
+
+// Only full groups drop pages: windows are those of the whole sequence.
+TEST(BlockDemand, OfDroppedPagesIsWhatFullGroupsHold) {
+  const std::vector<AttentionSpec> groups = {{}, {.window = 100}};
+  const BlockDemand demand = {.block_tokens = 16, .chunk_tokens_max = 16};
+  EXPECT_EQ(demand.blocks_at_peak(groups, 1000, 40), 3u + 9u);
+  EXPECT_EQ(demand.blocks_at_peak(groups, 1000, 1000), demand.blocks_at_peak(groups, 1000));
+}
+
+// Tokens that are computed together see the same pages.
+TEST(PageDrops, BoundWhatIsComputedAtOnce) {
+  SequenceTask task;
+  task.tokens.resize(100);
+  task.tokens_max = 200;
+  EXPECT_EQ(task.tokens_behind(0), 100u);
+  task.drops = PageDrops{kv::KvPolicy::parse("h2o:32+8").value(), 50, 16};
+  EXPECT_EQ(task.tokens_behind(0), 50u) << "up to the end of the prompt";
+  EXPECT_EQ(task.tokens_behind(50), 15u) << "two blocks are gone: one more at 65";
+  EXPECT_EQ(task.tokens_behind(65), 16u);
+  EXPECT_EQ(task.tokens_behind(97), 3u);
+  EXPECT_EQ(task.tokens_held_max(100), 50u);
+  EXPECT_EQ(task.tokens_held_max(40), 40u);
+  task.drops->policy = kv::KvPolicy::parse("snapkv:32+8").value();
+  EXPECT_EQ(task.tokens_behind(10), 40u);
+  EXPECT_EQ(task.tokens_behind(50), 50u) << "nothing more is dropped";
+  // Behind the prompt what was launched is computed before anything else is.
+  task.tokens_launched = 50;
+  EXPECT_TRUE(task.awaits_page_drop());
+  EXPECT_EQ(task.tokens_behind(), 0u);
 }
 
 TEST(BlockDemand, TellsWhatFitsAPoolAlone) {

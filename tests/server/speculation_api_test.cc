@@ -15,7 +15,10 @@ StoryFixture& speculation_fixture() {
 }
 
 Json drafted_body(Json more = Json::object()) {
-  Json body = {{"prompt", "Lily and Tom went to the park"}, {"temperature", 0}, {"max_tokens", 60}};
+  Json body = {{"prompt", "Lily and Tom went to the park"},
+               {"temperature", 0},
+               {"seed", 3},
+               {"max_tokens", 60}};
   body.update(more);
   return body;
 }

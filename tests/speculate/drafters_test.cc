@@ -71,6 +71,7 @@ TEST(NgramDrafter, DraftsByVllmsRule) {
     options.lookup_max = options.lookup_min + static_cast<std::uint32_t>(seed % 3);
     Speculator speculator(options);
     const auto drafting = speculator.open({.tokens_expected = 100});
+    speculator.start(*drafting);
     NgramDrafter drafter(options);
     const Tokens text = drawn_text(seed, 10 + seed % 90, 2 + seed % 4);
     EXPECT_EQ(propose(drafter, *drafting, text, 0, 5).tokens,
@@ -89,6 +90,7 @@ TEST(SuffixDrafter, ALongerMatchGivesALongerDraft) {
     text.push_back(TokenId(99));
     text.insert(text.end(), line.begin(), line.begin() + static_cast<std::ptrdiff_t>(match));
     const auto drafting = speculator.open({.tokens_expected = 100});
+    speculator.start(*drafting);
     const Drafted drafted = propose(drafter, *drafting, text, 0, 4);
     const std::size_t expected = match < 3 ? 0 : std::min<std::size_t>(match, 4);
     ASSERT_EQ(drafted.tokens.size(), expected) << match;
@@ -103,6 +105,7 @@ TEST(SuffixDrafter, EndsWhereWhatFollowedIsTooUncertain) {
   SuffixDrafter drafter(options);
   Speculator speculator(options);
   const auto drafting = speculator.open({.tokens_expected = 100});
+  speculator.start(*drafting);
   // After 1 2 3 came 4 5, 4 6 and 4 7: the token behind 4 has a third.
   const Tokens text = tokens_of({1, 2, 3, 4, 5, 8, 1, 2, 3, 4, 6, 8, 8, 1, 2, 3, 4, 7, 9, 1, 2, 3});
   EXPECT_EQ(propose(drafter, *drafting, text).tokens, tokens_of({4}));

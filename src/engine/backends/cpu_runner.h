@@ -20,6 +20,7 @@ class CpuRunner final : public Runner {
 
   std::uint32_t hidden_width() const override { return decoder_.config().width; }
   std::uint32_t drafts_max() const override { return kLogitRowsMax - 1; }
+  bool observes_attention() const override { return true; }
   void launch(const Launch& launch) override;
   Collected collect() override;
 

@@ -193,6 +193,8 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
   rows_.clear();
   cursor_ = 0;
   for (const LaunchRows& from : launch.rows) {
+    ASSERT(from.drafts.empty() && from.selected.tokens_dropped.empty(),
+           "drafts and dropped pages are refused on GPUs");
     model::GpuRows rows = {.rows = from.rows,
                            .first_position = from.first_position,
                            .tokens = from.tokens,

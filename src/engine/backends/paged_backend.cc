@@ -128,6 +128,10 @@ Status PagedBackend::open_core(const model::Config& config, const BackendOptions
     core_options_.limits.policies_refused =
         "every layer of the model has a sliding window of its own";
   }
+  if (!runner().observes_attention()) {
+    core_options_.limits.selections_refused =
+        "this device does not observe attention; window and streaming policies work";
+  }
   core_options_.limits.block_tokens = options.block_tokens;
   core_options_.limits.context_asked = context_asked_.value_or(0);
   return check_policy(options.kv_policy, core_options_.limits);
