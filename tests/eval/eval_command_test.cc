@@ -342,10 +342,10 @@ TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
 
 TEST_F(EvalCommand, RefusesWhatIsNoPolicy) {
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--policy", "h2o:64"}, {"--kv", "int8@sink"}}) {
+       {std::vector<std::string>{"--policy", "h3o:64"}, {"--kv", "int8@sink"}}) {
     const cli::Captured refused = run_eval(words);
     EXPECT_NE(refused.exit_status, 0);
-    EXPECT_THAT(refused.err, HasSubstr("expected full, window:W or streaming:S+W"));
+    EXPECT_THAT(refused.err, HasSubstr("expected full, window:W, streaming:S+W"));
   }
 }
 
