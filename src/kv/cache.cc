@@ -291,7 +291,7 @@ std::optional<BlockId> Cache::pin_page(NodeId node, const BlockHash& hash, std::
 
 void Cache::unpin_page(BlockId block) {
   pool_.unpin(block);
-  release(block, pool_.last_use(block));
+  release_at(block, pool_.last_use(block));
 }
 
 Result<Retained> Cache::retain(const Sequence& sequence, const RetainTerms& terms) {
@@ -309,6 +309,16 @@ void Cache::advance_time(std::int64_t now_ns) {
   evictor_.release_due();
 }
 
+void Cache::clear(std::optional<OwnerId> owner) {
+  if (owner) {
+    sessions_.forget(*owner);
+    evictor_.clear(*owner);
+  } else {
+    sessions_.forget_all();
+    evictor_.clear();
+  }
+}
+
 void Cache::hold(BlockId block) {
   if (pool_.state(block) != BlockState::kIdle) return pool_.share(block);
   pool_.acquire(block);
@@ -317,11 +327,11 @@ void Cache::hold(BlockId block) {
 
 void Cache::release(BlockId block) {
   history_.block_released(block);
-  release(block, ++clock_.tick);
+  release_at(block, ++clock_.tick);
 }
 
 // The last use is set for a block that others hold, too: they may only pin it.
-void Cache::release(BlockId block, Tick last_use) {
+void Cache::release_at(BlockId block, Tick last_use) {
   if (pool_.references(block) > 1) return pool_.unshare(block, last_use);
   const std::optional<NodeId> node = pool_.owner(block);
   const bool filling = pool_.state(block) == BlockState::kFilling;

@@ -87,15 +87,16 @@ class Cache : public CacheParts {
   bool reserve_visible(Sequence& sequence, std::uint64_t tokens);
   // The rows of these tokens are written: they can be found from now on. `duplicates`, where given,
   // gets the blocks that deduplication leaves over instead of the pool: for callers who still have
-  // them in use. release_duplicate() releases each.
+  // them in use. Pair each with release().
   void commit(Sequence& sequence, std::span<const TokenId> tokens,
               std::vector<BlockId>* duplicates = nullptr);
-  void release_duplicate(BlockId block) { release(block); }
   // Gives back the blocks behind the last committed row: rows that were written there and not
   // committed are lost.
   void release_unwritten(Sequence& sequence);
-  // Releases a page that Sequence::drop_pages() returned.
-  void release_dropped(BlockId block) { release(block); }
+  // Ends the hold on a block that left a sequence's table and was handed to the caller: a duplicate
+  // of commit(), once no launch uses it, or a page that Sequence::drop_pages() returned. This moment
+  // counts as the block's last use.
+  void release(BlockId block);
   // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
   // with the pages of the block that committing it would deduplicate to. False, and nothing
   // happens, where that block lacks a page in a group in which the sequence has one.
@@ -146,17 +147,9 @@ class Cache : public CacheParts {
   // then are released, a few at a call.
   void advance_time(std::int64_t now_ns);
 
-  // Evicts every idle block, and forgets all sessions.
-  void clear() {
-    sessions_.forget_all();
-    evictor_.clear();
-  }
-  // Evicts every idle block of the owner's private regions, and forgets the sessions there: nobody
-  // else's blocks are touched.
-  void clear(OwnerId owner) {
-    sessions_.forget(owner);
-    evictor_.clear(owner);
-  }
+  // Evicts every idle block, and forgets all sessions. With an owner only those of its private
+  // regions: nobody else's blocks and sessions are touched.
+  void clear(std::optional<OwnerId> owner = {});
   // Ends the owner's private regions: no later request finds what is in them. Their idle blocks are
   // evicted; those that are held go as soon as nobody holds them, with what their holders add to
   // them, and no store copies them out any more (pin_page). Returns how many were evicted.
@@ -174,8 +167,7 @@ class Cache : public CacheParts {
   bool may_supersede(NodeId node);
   void note_session(Sequence& sequence, const CacheScope& scope, const Match& match);
   void hold_match(Sequence& sequence, const Match& match);
-  void release(BlockId block);
-  void release(BlockId block, Tick last_use);
+  void release_at(BlockId block, Tick last_use);
   bool is_tail_shared(const Sequence& sequence) const;
 
   // Publishing (cache_publish.cc)

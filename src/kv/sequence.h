@@ -86,7 +86,7 @@ class Sequence {
 
   // Drops the blocks that the policy lets go of now, behind a prompt of so many tokens, in every
   // group without a window of its own. Returns their pages, which the caller releases
-  // (Cache::release_dropped), from the tail to the head. Rows that are computed from then on saw
+  // (Cache::release), from the tail to the head. Rows that are computed from then on saw
   // less than the tokens before them, and are not published.
   std::vector<BlockId> drop_pages(const KvPolicy& policy, std::uint64_t prompt_tokens);
   bool has_dropped() const { return selection_ && selection_->has_dropped(); }

@@ -23,7 +23,7 @@ void Scheduler::commit(const ScheduledChunk& chunk) {
   if (!task.drops) return;
   for (const kv::BlockId page :
        task.sequence->drop_pages(task.drops->policy, task.drops->prompt_tokens)) {
-    cache_.release_dropped(page);
+    cache_.release(page);
   }
 }
 
@@ -109,7 +109,7 @@ void Scheduler::end_collect() {
                 [&](const PendingClose& entry) { return entry.launch <= step.launch; });
   std::erase_if(pending_releases_, [&](const PendingRelease& entry) {
     if (entry.launch > step.launch) return false;
-    cache_.release_duplicate(entry.block);
+    cache_.release(entry.block);
     return true;
   });
   std::erase_if(draining_, [&](SequenceTask* task) {

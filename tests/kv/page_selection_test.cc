@@ -192,7 +192,7 @@ Sequence run_selecting(CacheFixture& fixture, const CacheScope& scope, const Tok
 std::uint64_t drop_pages(CacheFixture& fixture, Sequence& sequence, const KvPolicy& policy,
                          std::uint64_t prompt_tokens) {
   const std::vector<BlockId> pages = sequence.drop_pages(policy, prompt_tokens);
-  for (const BlockId page : pages) fixture.cache().release_dropped(page);
+  for (const BlockId page : pages) fixture.cache().release(page);
   fixture.cache().check();
   return pages.size();
 }
