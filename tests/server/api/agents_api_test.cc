@@ -7,12 +7,12 @@
 
 #include "server/api/anthropic/messages_reply.h"
 #include "server/api/anthropic/messages_request.h"
+#include "server/api/given_pieces.h"
 #include "server/api/ollama/ollama_reply.h"
 #include "server/api/ollama/ollama_request.h"
 #include "server/api/own_paths.h"
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
-#include "server/given_pieces.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {

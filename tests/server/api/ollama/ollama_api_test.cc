@@ -1,9 +1,9 @@
 // Ollama's API: bodies become chats, answers become lines of JSON.
 #include <gtest/gtest.h>
 
+#include "server/api/given_pieces.h"
 #include "server/api/ollama/ollama_reply.h"
 #include "server/api/ollama/ollama_request.h"
-#include "server/given_pieces.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {

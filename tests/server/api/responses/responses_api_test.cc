@@ -1,9 +1,9 @@
 // OpenAI's Responses API: bodies become chats, answers become output items and events.
 #include <gtest/gtest.h>
 
+#include "server/api/given_pieces.h"
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
-#include "server/given_pieces.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {

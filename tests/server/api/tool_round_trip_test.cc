@@ -9,8 +9,8 @@
 #include "chat/answer_parser.h"
 #include "chat/answer_text.h"
 #include "chat/literal.h"
+#include "server/api/tool_forms.h"
 #include "server/api/tool_grammar.h"
-#include "server/tool_forms.h"
 
 namespace pagoda::server {
 namespace {

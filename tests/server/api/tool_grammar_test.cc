@@ -11,8 +11,8 @@
 #include "chat/known_forms.h"
 #include "server/api/answer_grammar.h"
 #include "server/api/chat_prompt.h"
+#include "server/api/tool_forms.h"
 #include "server/reading_memory.h"
-#include "server/tool_forms.h"
 #include "structured/matcher.h"
 #include "structured/text_nodes.h"
 

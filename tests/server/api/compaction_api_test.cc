@@ -7,8 +7,8 @@
 
 #include "chat/compaction.h"
 #include "counted_allocations.h"
+#include "server/api/long_chats.h"
 #include "server/api/responses/responses_request.h"
-#include "server/long_chats.h"
 #include "server/story_server.h"
 #include "server/tenants_fixture.h"
 

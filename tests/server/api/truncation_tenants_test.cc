@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/long_chats.h"
+#include "server/api/long_chats.h"
 #include "server/tenants_fixture.h"
 
 namespace pagoda::server {

@@ -3,7 +3,7 @@
 
 #include "server/api/anthropic/messages_reply.h"
 #include "server/api/anthropic/messages_request.h"
-#include "server/given_pieces.h"
+#include "server/api/given_pieces.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "server/api/chat_prompt.h"
+#include "server/api/long_chats.h"
 #include "server/api/translated_chat.h"
-#include "server/long_chats.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {

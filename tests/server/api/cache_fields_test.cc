@@ -5,7 +5,7 @@
 
 #include "server/api/cache_fields.h"
 #include "server/api/cache_lifetime.h"
-#include "server/given_pieces.h"
+#include "server/api/given_pieces.h"
 #include "server/story_fixture.h"
 
 namespace pagoda::server {
