@@ -47,6 +47,11 @@ std::string default_model_path() {
   return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
+std::string beyond_training(std::uint64_t context, std::uint64_t trained) {
+  return fmt::format("`max_model_len` {} is beyond the {} tokens the model was trained on", context,
+                     trained);
+}
+
 Result<gguf::File> open_model_file(const std::string& word, const hf::ConfigOverrides& overrides) {
   ASSIGN_OR_RETURN(const FoundModel found, find_model(word, ModelEnvironment::of_process()));
   const std::string& path = found.path;

@@ -22,6 +22,9 @@ namespace pagoda::app {
 // ${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/models/SmolLM2-135M-Instruct.Q4_1.gguf
 std::string default_model_path();
 
+// Returns the warning about a context that is longer than the one the model was trained on.
+std::string beyond_training(std::uint64_t context, std::uint64_t trained);
+
 // Opens a model that is given as a file, a folder or a name (model_finder.h). The error about one
 // that is not there says where models come from.
 Result<gguf::File> open_model_file(const std::string& word,

@@ -12,6 +12,7 @@
 #include "bench/operation_times.h"
 #include "bench/tiers_plain.h"
 #include "bench/work.h"
+#include "loadgen/agents.h"
 #include "speculate/options.h"
 
 namespace pagoda::bench {
@@ -135,6 +136,22 @@ struct BenchPerplexityOptions : BenchOptions {
 };
 Result<terminal::BenchReport> bench_perplexity(const BenchPerplexityOptions& options,
                                                const BenchRun& run);
+
+// TTFT of agents that share a small cache, with session keys and without.
+struct BenchAgentsOptions : BenchOptions {
+  BenchAgentsOptions() {
+    threads = 0;  // the servers' default
+    repeats = 2;
+  }
+  loadgen::AgentsOptions agents;
+  double kv_factor = 1.5;    // size of the KV cache, in prompts of the main agent
+  std::string url;           // of a server that runs already; empty: servers are started
+  std::string served_model;  // empty: the server's first
+  std::string llama_server;  // empty: not compared
+  std::string llama_model;   // empty: the same model
+  std::string llama_flags;
+};
+Result<terminal::BenchReport> bench_agents(const BenchAgentsOptions& options, const BenchRun& run);
 
 // How long grammars take to be ready, and masks over a vocabulary: of a model, or of a tekken.json.
 struct BenchStructuredOptions : BenchOptions {

@@ -1,4 +1,5 @@
 #include "bench/peer_program.h"
+#include "process/program_output.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/child_program.h"
 
 namespace pagoda::bench {
 namespace {
@@ -117,8 +117,8 @@ Result<std::vector<double>> read_peer_rates(const Work& work, const std::string&
 Result<std::vector<double>> measure_peer(const Peer& peer, const Work& work,
                                          const PeerSettings& settings,
                                          const std::function<bool()>& stopped) {
-  ASSIGN_OR_RETURN(const ProgramOutput output,
-                   run_program(peer_command(peer, work, settings), stopped));
+  ASSIGN_OR_RETURN(const process::ProgramOutput output,
+                   process::run_program(peer_command(peer, work, settings), stopped));
   if (!output.succeeded()) {
     return Error{ErrorCode::kIo, fmt::format("{} {}", peer.program_for(work), output.end())};
   }

@@ -14,6 +14,7 @@
 #include "base/byte_size.h"
 #include "base/random.h"
 #include "bench/benchmarks.h"
+#include "bench/scratch_folder.h"
 #include "bench/tiers_plain.h"
 #include "kv/tiers/page_store.h"
 #include "store/disk/disk_store.h"
@@ -36,25 +37,6 @@ struct Tier {
   std::string reference;  // what it is compared with
   std::function<Result<TierSpeed>()> measure_plain =
       {};  // the same bytes without a store; or nothing
-};
-
-// Removed with everything in it.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(const std::string& parent)
-      : path_(fs::path(parent) / fmt::format("pagoda-bench-{:016x}", fresh_seed())) {
-    fs::create_directories(path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 // Whose the pages of one run are: a space and an owner that nobody else has, so that a store which
@@ -233,6 +215,7 @@ Result<terminal::BenchReport> bench_tiers(const BenchTiersOptions& options, cons
   report.add_setting("pages", options.pages());
   report.add_setting("page_bytes", options.page_bytes);
   const ScratchFolder scratch(options.folder);
+  fs::create_directories(scratch.path());
   const double megabytes = static_cast<double>(options.pages() * options.page_bytes) * 1e-6;
   ASSIGN_OR_RETURN(const std::vector<Tier> tiers, tiers_of(options, run, scratch.path()));
   for (const Tier& tier : tiers) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "bench/child_program.h"
+#include "process/program_output.h"
 
 namespace pagoda::bench {
 namespace {
@@ -18,8 +18,8 @@ namespace {
 Result<double> run_dd(const std::vector<std::string>& operands, const BenchRun& run) {
   std::vector<std::string> words = {"/usr/bin/env", "LC_ALL=C", "dd"};
   words.insert(words.end(), operands.begin(), operands.end());
-  ASSIGN_OR_RETURN(const ProgramOutput output,
-                   run_program(words, [&run] { return run.interrupted(); }));
+  ASSIGN_OR_RETURN(const process::ProgramOutput output,
+                   process::run_program(words, [&run] { return run.interrupted(); }));
   if (!output.succeeded()) return Error{ErrorCode::kIo, "dd " + output.end()};
   const std::size_t at = output.err.find("copied, ");
   double seconds = 0;
@@ -43,8 +43,8 @@ Result<double> run_redis_benchmark(const store::RemoteUrl& url, const std::strin
       "--csv"};
   if (!url.password.empty()) words.insert(words.end(), {"-a", url.password});
   if (keys == Keys::kMany) words.insert(words.end(), {"-r", count});
-  ASSIGN_OR_RETURN(const ProgramOutput output,
-                   run_program(words, [&run] { return run.interrupted(); }));
+  ASSIGN_OR_RETURN(const process::ProgramOutput output,
+                   process::run_program(words, [&run] { return run.interrupted(); }));
   if (!output.succeeded()) return Error{ErrorCode::kIo, "redis-benchmark " + output.end()};
   // The last line: "SET","1234.56",…
   const std::size_t name = output.out.rfind("\"" + std::string(verb == "set" ? "SET" : "GET"));

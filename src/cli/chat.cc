@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "app/chat_model.h"
+#include "app/chat_session.h"
 #include "app/loaded_model.h"
 #include "app/model_name.h"
 #include "base/thread_pool.h"
 #include "cli/access_flags.h"
-#include "cli/chat_session.h"
 #include "cli/commands.h"
 #include "cli/device_flags.h"
 #include "cli/field_flags.h"
@@ -49,7 +49,7 @@ struct ChatOptions {
   std::string url;
   std::string served_model;
   net::ServerAccess access;
-  ChatSessionOptions session;
+  app::ChatSessionOptions session;
   Truncating truncation = Truncating::kAuto;
   std::string prompt;
   std::string revision;
@@ -73,7 +73,7 @@ constexpr const char* kChatCommands =
     "Ctrl-C       stop the reply\n";
 
 // A command of the chat that does not end it.
-void obey(const std::string& line, ChatSession& session) {
+void obey(const std::string& line, app::ChatSession& session) {
   if (line == "/reset") {
     session.reset();
   } else if (line == "/help") {
@@ -84,7 +84,7 @@ void obey(const std::string& line, ChatSession& session) {
 }
 
 // Lines of stdin until its end.
-void converse(const app::ChatModel& chat_model, ChatSession& session) {
+void converse(const app::ChatModel& chat_model, app::ChatSession& session) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) {
     const std::string sampling = with_flags(chat_model.sampling());
@@ -112,7 +112,7 @@ Result<int> chat(ChatOptions& options) {
                        ? app::open_local_chat(options.local)
                        : app::open_remote_chat(options.url, options.served_model, options.access));
   options.session.truncation = order_of(options.truncation);
-  ChatSession session(*chat_model, options.session);
+  app::ChatSession session(*chat_model, options.session);
   if (!options.prompt.empty()) {
     RETURN_IF_ERROR(session.ask(prompt_text(options.prompt)));
   } else {

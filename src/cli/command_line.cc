@@ -14,6 +14,7 @@
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "gguf/mapping_faults.h"
+#include "process/command_words.h"
 #include "terminal/messages.h"
 #include "terminal/version.h"
 
@@ -204,7 +205,7 @@ std::vector<std::string> without_keys(std::vector<std::string> words) {
 
 std::string line_of(std::vector<std::string> words) {
   if (!words.empty()) words.front() = "pagoda";
-  return shell_line(words);
+  return process::shell_line(words);
 }
 
 }  // namespace

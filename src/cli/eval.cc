@@ -11,6 +11,7 @@
 #include "cli/kv_flags.h"
 #include "cli/model_flags.h"
 #include "cli/options.h"
+#include "eval/kv_configuration.h"
 #include "eval/quality_gate.h"
 
 namespace pagoda::cli {
@@ -72,7 +73,7 @@ std::vector<eval::EvalConfiguration> wanted_configurations(const eval::EvalOptio
                                                            const model::KvCacheDtype& skipped) {
   std::vector<eval::EvalConfiguration> wanted;
   for (const eval::EvalConfiguration& given : options.configurations) {
-    eval::EvalConfiguration each = without_layers(given, skipped);
+    eval::EvalConfiguration each = eval::without_layers(given, skipped);
     const auto is_same = [&](const eval::EvalConfiguration& other) {
       return other.name == each.name;
     };
@@ -101,7 +102,7 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
   add_device_options(command, options->device);
   command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
       .range(1u, 1024u);
-  options->baseline = kv_configuration(std::string(eval::kBaselineName)).value();
+  options->baseline = eval::kv_configuration(std::string(eval::kBaselineName)).value();
   add_kv_configurations_option(command, options->configurations);
   const auto policies = std::make_shared<std::vector<eval::EvalConfiguration>>();
   add_policy_configurations_option(command, *policies);
@@ -123,7 +124,7 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
     options->command_line = command_line;
     options->quick = options->quick || options->time_limit_s > 0;
     if (options->configurations.empty() && policies->empty()) {
-      options->configurations = {kv_configuration(kEvaluatedByDefault).value()};
+      options->configurations = {eval::kv_configuration(kEvaluatedByDefault).value()};
     }
     std::ranges::copy(*policies, std::back_inserter(options->configurations));
     options->configurations = wanted_configurations(*options, *skipped);

@@ -1,62 +1,8 @@
 #include "cli/field_flags.h"
 
-#include <algorithm>
-#include <optional>
+#include "terminal/message_fields.h"
 
 namespace pagoda::cli {
-namespace {
-
-constexpr char kMark = '`';
-
-struct Field {
-  std::string_view text;   // between the marks: "device=cpu"
-  std::string_view name;   // "device"
-  std::string_view value;  // "cpu"; empty: none
-};
-
-bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
-bool is_in_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
-
-// Returns the field that `rest`, the text behind a mark, begins with; nothing for other text.
-std::optional<Field> leading_field(std::string_view rest) {
-  const std::size_t end = rest.find(kMark);
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view text = rest.substr(0, end);
-  const std::size_t equals = text.find('=');
-  const bool has_value = equals != std::string_view::npos;
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view value = has_value ? text.substr(equals + 1) : std::string_view();
-  if (name.empty() || !is_letter(name.front()) ||
-      !std::all_of(name.begin(), name.end(), is_in_name)) {
-    return std::nullopt;
-  }
-  if (has_value && (value.empty() || std::any_of(value.begin(), value.end(), is_control))) {
-    return std::nullopt;
-  }
-  return Field{text, name, value};
-}
-
-template <class Write>
-std::string with_fields(std::string_view message, const Write& write) {
-  std::string result;
-  while (!message.empty()) {
-    const std::size_t mark = std::min(message.find(kMark), message.size());
-    result += message.substr(0, mark);
-    message.remove_prefix(mark);
-    if (message.empty()) break;
-    message.remove_prefix(1);
-    if (const std::optional<Field> field = leading_field(message)) {
-      write(result, *field);
-      message.remove_prefix(field->text.size() + 1);
-    } else {
-      result += kMark;
-    }
-  }
-  return result;
-}
-
-}  // namespace
 
 std::string flag_of(std::string_view field, std::string_view value) {
   std::string flag = "--";
@@ -66,14 +12,9 @@ std::string flag_of(std::string_view field, std::string_view value) {
 }
 
 std::string with_flags(std::string_view message) {
-  return with_fields(message, [](std::string& result, const Field& field) {
-    result += flag_of(field.name, field.value);
+  return terminal::with_fields(message, [](const terminal::MessageField& field) {
+    return flag_of(field.name, field.value);
   });
-}
-
-std::string with_plain_fields(std::string_view message) {
-  return with_fields(message,
-                     [](std::string& result, const Field& field) { result += field.text; });
 }
 
 }  // namespace pagoda::cli

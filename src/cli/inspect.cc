@@ -1,37 +1,19 @@
-// pagoda inspect: looks at a model file without loading it, or at a running server.
-#include "cli/inspect.h"
-
+// pagoda inspect: looks at a model file without loading it, a running server or a disk store.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstdio>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <string_view>
-#include <utility>
-#include <variant>
 
 #include "app/loaded_model.h"
-#include "app/sampling_defaults.h"
-#include "base/byte_size.h"
 #include "cli/access_flags.h"
 #include "cli/commands.h"
-#include "cli/field_flags.h"
-#include "cli/inspect_server.h"
-#include "cli/inspect_store.h"
-#include "cli/kv_size_json.h"
 #include "cli/options.h"
-#include "gguf/printable.h"
-#include "kernels/select.h"
-#include "terminal/json_text.h"
+#include "inspect/kernel_report.h"
+#include "inspect/model_report.h"
+#include "inspect/server_report.h"
+#include "inspect/store_report.h"
 
 namespace pagoda::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kInspectExamples = R"(Examples:
   pagoda inspect SmolLM2-135M-Instruct.Q4_1.gguf
@@ -49,308 +31,13 @@ constexpr const char* kInspectExamples = R"(Examples:
   pagoda inspect --kernels
       the kernel sets, and which of them this CPU runs)";
 
-constexpr std::uint64_t kTextElementsMax = 6;
-constexpr std::size_t kTextBytesMax = 72;
-constexpr std::uint64_t kJsonElementsMax = 8;
-
-// Keys under "<architecture>." that the summary shows when they are there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kSummaryKeys = {{
-    {"layers", "block_count"},
-    {"embedding", "embedding_length"},
-    {"feed-forward", "feed_forward_length"},
-    {"heads", "attention.head_count"},
-    {"KV heads", "attention.head_count_kv"},
-    {"key length", "attention.key_length"},
-    {"value length", "attention.value_length"},
-    {"window", "attention.sliding_window"},
-    {"latent rank", "attention.kv_lora_rank"},
-    {"experts", "expert_count"},
-    {"experts used", "expert_used_count"},
-    {"context", "context_length"},
-}};
-
-std::string architecture_of(const gguf::File& file) {
-  const auto name = file.metadata().text_or("general.architecture", "");
-  return name.ok() ? std::string(name.value()) : "";
-}
-
-// Tokens in the vocabulary: as the file says or, else, as its list is long.
-std::optional<std::uint64_t> vocabulary_tokens(const gguf::File& file) {
-  const auto stated = file.metadata().unsigned_value(architecture_of(file) + ".vocab_size");
-  if (stated.ok()) return stated.value();
-  const gguf::MetadataValue* const tokens = file.metadata().find("tokenizer.ggml.tokens");
-  if (tokens == nullptr || tokens->type != gguf::ValueType::kArray) return std::nullopt;
-  return std::get<gguf::Array>(tokens->data).count;
-}
-
-// A float of the file in the fewest digits that read back as the same float.
-std::string number_text(const gguf::MetadataValue& value) {
-  const double number = std::get<double>(value.data);
-  if (value.type == gguf::ValueType::kF32) return fmt::format("{}", static_cast<float>(number));
-  return fmt::format("{}", number);
-}
-
-std::string value_text(const gguf::MetadataValue& value) {
-  struct Writer {
-    const gguf::MetadataValue& value;
-    std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
-    std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
-    std::string operator()(double) const { return number_text(value); }
-    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
-    std::string operator()(std::string_view text) const {
-      return fmt::format("\"{}\"", gguf::printable(text, kTextBytesMax));
-    }
-    std::string operator()(const gguf::Array& array) const {
-      std::string text = "[";
-      for (const gguf::MetadataValue& element : gguf::elements(array, kTextElementsMax)) {
-        text += (text.size() > 1 ? ", " : "") + value_text(element);
-      }
-      if (array.count > kTextElementsMax) {
-        text += fmt::format(", \u2026 {} in all", format_grouped(array.count));
-      }
-      return text + "]";
-    }
-  };
-  return std::visit(Writer{value}, value.data);
-}
-
-Json value_json(const gguf::MetadataValue& value) {
-  struct Writer {
-    const gguf::MetadataValue& value;
-    Json operator()(std::uint64_t number) const { return number; }
-    Json operator()(std::int64_t number) const { return number; }
-    Json operator()(double number) const {
-      const std::string digits = number_text(value);
-      std::from_chars(digits.data(), digits.data() + digits.size(), number);
-      return number;
-    }
-    Json operator()(bool flag) const { return flag; }
-    Json operator()(std::string_view text) const { return std::string(text); }
-    Json operator()(const gguf::Array& array) const {
-      Json first = Json::array();
-      for (const gguf::MetadataValue& element : gguf::elements(array, kJsonElementsMax)) {
-        first.push_back(value_json(element));
-      }
-      if (array.count <= kJsonElementsMax) return first;
-      return {{"type", gguf::value_type_name(array.element_type)},
-              {"count", array.count},
-              {"first", std::move(first)}};
-    }
-  };
-  return std::visit(Writer{value}, value.data);
-}
-
-Result<KvInspection> inspect_kv(const gguf::File& file) {
-  ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
-  const Result<app::KvSize> size = app::kv_size({.groups = model.groups,
-                                                 .format = *app::find_kv_format("fp16"),
-                                                 .sequence_length = model.context_length});
-  if (!size.ok()) return Error{size.error().code, with_plain_fields(size.error().message)};
-  return KvInspection{model.groups, model.context_length, size.value().per_token.stored,
-                      size.value().total.stored};
-}
-
-std::string grouped_bytes(std::uint64_t bytes) {
-  return fmt::format("{} bytes ({})", format_grouped(bytes),
-                     format_byte_size(static_cast<double>(bytes)));
-}
-
-std::string layers_text(const app::KvLayers& group) {
-  const std::string layers = fmt::format("{} layer{}", group.layers, group.layers == 1 ? "" : "s");
-  const std::string window =
-      group.window == 0 ? "" : fmt::format(", window of {} tokens", format_grouped(group.window));
-  if (group.latent) return fmt::format("{} of one latent of {}{}", layers, group.key_dim, window);
-  return fmt::format("{} of {} KV head{} x ({} key + {} value){}", layers, group.kv_heads,
-                     group.kv_heads == 1 ? "" : "s", group.key_dim, group.value_dim, window);
-}
-
-std::string line(std::string_view label, std::string_view value) {
-  return fmt::format("  {:<16}{}\n", label, value);
-}
-
-std::string architecture_text(const gguf::File& file) {
-  const std::string architecture = architecture_of(file);
-  if (architecture.empty()) return "architecture: not stated\n";
-  std::string text =
-      fmt::format("architecture: {}\n", gguf::printable(architecture, kTextBytesMax));
-  if (const gguf::MetadataValue* const name = file.metadata().find("general.name")) {
-    text += line("name", value_text(*name));
-  }
-  for (const auto& [label, key] : kSummaryKeys) {
-    const gguf::MetadataValue* const value =
-        file.metadata().find(fmt::format("{}.{}", architecture, key));
-    if (value != nullptr) text += line(label, value_text(*value));
-  }
-  const auto tokens = vocabulary_tokens(file);
-  if (tokens) text += line("vocabulary", fmt::format("{}", *tokens));
-  return text;
-}
-
-std::string kv_text(const Inspection& inspection) {
-  if (!inspection.kv) return fmt::format("KV cache: unknown: {}\n", inspection.kv_reason);
-  const KvInspection& kv = *inspection.kv;
-  std::string text = "KV cache of one sequence in fp16 or bf16:\n";
-  for (const app::KvLayers& group : kv.groups) text += line("shape", layers_text(group));
-  text += line("per token", grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_token)));
-  text += line("full context",
-               fmt::format("{} for {} tokens",
-                           grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_full_context)),
-                           format_grouped(static_cast<std::uint64_t>(kv.context_length))));
-  return text;
-}
-
-std::string sampling_line(const gguf::File& file) {
-  const app::SamplingDefaults defaults = app::model_sampling(file.metadata());
-  if (!defaults.fields.any()) return "";
-  return fmt::format("sampling where a request does not say: {} ({})\n\n",
-                     app::sampling_text(defaults.fields), defaults.source);
-}
-
-Json sampling_json(const gguf::File& file) {
-  Json fields = Json::object();
-  for (const auto& [name, value] : app::model_sampling(file.metadata()).fields.list()) {
-    fields[name] = value;
-  }
-  return fields;
-}
-
-std::string total_text(const TensorTotal& total, std::string_view label) {
-  return fmt::format("  {:<10}{:>8}{:>20}{:>22}  {}\n", label, format_grouped(total.tensors),
-                     format_grouped(total.parameters), format_grouped(total.bytes),
-                     format_byte_size(static_cast<double>(total.bytes)));
-}
-
-Json total_json(const TensorTotal& total) {
-  return {{"tensors", total.tensors}, {"parameters", total.parameters}, {"bytes", total.bytes}};
-}
-
-Json kv_json(const Inspection& inspection) {
-  if (!inspection.kv) return nullptr;
-  const KvInspection& kv = *inspection.kv;
-  Json layers = Json::array();
-  for (const app::KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
-  return {{"element_bytes", 2},
-          {"layers", std::move(layers)},
-          {"context_length", kv.context_length},
-          {"bytes_per_token", kv.bytes_per_token},
-          {"bytes_per_full_context", kv.bytes_per_full_context}};
-}
-
-Json architecture_json(const gguf::File& file) {
-  const std::string architecture = architecture_of(file);
-  if (architecture.empty()) return nullptr;
-  Json json = {{"name", architecture}};
-  for (const auto& [label, key] : kSummaryKeys) {
-    const gguf::MetadataValue* const value =
-        file.metadata().find(fmt::format("{}.{}", architecture, key));
-    if (value != nullptr) json[std::string(key)] = value_json(*value);
-  }
-  if (const auto tokens = vocabulary_tokens(file)) json["vocab_size"] = *tokens;
-  return json;
-}
-
 }  // namespace
-
-Inspection inspect(const gguf::File& file) {
-  Inspection inspection;
-  inspection.all.type = "total";
-  std::map<std::string_view, TensorTotal> by_type;
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    const std::string_view name = gguf::tensor_type_info(tensor.type).name;
-    TensorTotal& total = by_type[name];
-    total.type = name;
-    for (TensorTotal* const sum : {&total, &inspection.all}) {
-      sum->tensors += 1;
-      sum->parameters += tensor.elements();
-      sum->bytes += tensor.bytes.size();
-    }
-  }
-  for (auto& [name, total] : by_type) inspection.types.push_back(std::move(total));
-  std::stable_sort(inspection.types.begin(), inspection.types.end(),
-                   [](const TensorTotal& a, const TensorTotal& b) { return a.bytes > b.bytes; });
-  Result<KvInspection> kv = inspect_kv(file);
-  if (kv.ok()) {
-    inspection.kv = std::move(kv).value();
-  } else {
-    inspection.kv_reason = kv.error().message;
-  }
-  return inspection;
-}
-
-std::string inspection_text(const gguf::File& file, const Inspection& inspection) {
-  const bool is_folder = file.version() == 0;
-  std::string text = fmt::format(
-      "{}: {}, {}\n\n", file.path(),
-      is_folder ? fmt::format("Hugging Face folder, {} files", file.opened_parts().size())
-                : fmt::format("GGUF version {}", file.version()),
-      grouped_bytes(file.bytes()));
-  text += architecture_text(file) + "\n" + kv_text(inspection) + "\n";
-  text += sampling_line(file);
-  text +=
-      fmt::format("tensors:\n  {:<10}{:>8}{:>20}{:>22}\n", "type", "count", "parameters", "bytes");
-  for (const TensorTotal& total : inspection.types) text += total_text(total, total.type);
-  text += total_text(inspection.all, "total") + "\n";
-
-  text += "metadata:\n";
-  for (const auto& [key, value] : file.metadata().entries()) {
-    text += fmt::format("  {} = {}\n", gguf::printable(key, key.size()), value_text(value));
-  }
-  return text;
-}
-
-std::string inspection_json(const gguf::File& file, const Inspection& inspection) {
-  Json json = {{"path", file.path()}, {"version", nullptr}, {"bytes", file.bytes()}};
-  if (file.version() != 0) json["version"] = file.version();  // null: no GGUF file
-  json["architecture"] = architecture_json(file);
-  json["kv_cache"] = kv_json(inspection);
-  if (!inspection.kv) json["kv_cache_unknown"] = inspection.kv_reason;
-  json["sampling_defaults"] = sampling_json(file);
-  json["tensors"] = total_json(inspection.all);
-  json["tensors"]["by_type"] = Json::object();
-  for (const TensorTotal& total : inspection.types) {
-    json["tensors"]["by_type"][total.type] = total_json(total);
-  }
-  json["metadata"] = Json::object();
-  for (const auto& [key, value] : file.metadata().entries()) {
-    json["metadata"][std::string(key)] = value_json(value);
-  }
-  // Texts of the file may hold bytes that are not UTF-8.
-  return terminal::json_text(json) + "\n";
-}
-
-std::string kernels_text() {
-  const Result<const kernels::KernelSet*> chosen = kernels::select_set();
-  std::string text = fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", "kernels", "version",
-                                 "products in", "this CPU", "");
-  for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
-    const bool floats = set->numerics == kernels::Numerics::kFp32;
-    const bool is_chosen = chosen.ok() && chosen.value() == set;
-    text += fmt::format("{:<10}{:>8}  {:<12}{:<14}{}\n", set->name, set->version,
-                        floats ? "fp32" : "bf16", set->runs_here() ? "runs it" : "lacks it",
-                        is_chosen ? "chosen" : "");
-  }
-  if (!chosen.ok()) text += chosen.error().message + "\n";
-  return text;
-}
-
-std::string kernels_json() {
-  const Result<const kernels::KernelSet*> chosen = kernels::select_set();
-  Json list = Json::array();
-  for (const kernels::KernelSet* const set : kernels::compiled_sets()) {
-    list.push_back({{"name", set->name},
-                    {"version", set->version},
-                    {"products", set->numerics == kernels::Numerics::kFp32 ? "fp32" : "bf16"},
-                    {"runs_here", set->runs_here()},
-                    {"chosen", chosen.ok() && chosen.value() == set}});
-  }
-  return terminal::json_text(list) + "\n";
-}
 
 void add_inspect_command(const CommandSpec& app, int& exit_status) {
   struct Options {
     std::string model;
     bool kernels = false;
-    StoreInspection store;
+    inspect::StoreInspection store;
     net::ServerAccess access;
     bool json = false;
   };
@@ -382,20 +69,20 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
   command.add_flag("--json", options->json, "one JSON value on stdout");
   command.callback([options, &exit_status] {
     if (options->kernels) {
-      fmt::print("{}", options->json ? kernels_json() : kernels_text());
+      fmt::print("{}", options->json ? inspect::kernels_json() : inspect::kernels_text());
       exit_status = 0;
       return;
     }
     if (!options->store.path.empty()) {
       options->store.json = options->json;
-      const Result<bool> is_whole = inspect_store(options->store);
+      const Result<bool> is_whole = inspect::inspect_store(options->store);
       if (!is_whole.ok()) print_error(is_whole.error().message);
       exit_status = is_whole.ok() && is_whole.value() ? 0 : 1;
       return;
     }
     if (options->model.empty()) throw_required("MODEL, --store or --kernels");
     if (options->model.starts_with("http://") || options->model.starts_with("https://")) {
-      const Status shown = inspect_server(options->model, options->access, options->json);
+      const Status shown = inspect::inspect_server(options->model, options->access, options->json);
       if (!shown.ok()) print_error(shown.error().message);
       exit_status = shown.ok() ? 0 : 1;
       return;
@@ -407,9 +94,9 @@ void add_inspect_command(const CommandSpec& app, int& exit_status) {
       return;
     }
     const gguf::File& file = opened.value();
-    const Inspection inspection = inspect(file);
-    fmt::print("{}", options->json ? inspection_json(file, inspection)
-                                   : inspection_text(file, inspection));
+    const inspect::Inspection inspection = inspect::inspect_model(file);
+    fmt::print("{}", options->json ? inspect::inspection_json(file, inspection)
+                                   : inspect::inspection_text(file, inspection));
     exit_status = 0;
   });
 }

@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "app/kv_dtype.h"
+#include "eval/kv_configuration.h"
 #include "eval/quality_gate.h"
 
 namespace pagoda::cli {
 
 namespace {
-
-constexpr char kPolicyMark = '@';  // between a format and a policy
 
 // "auto" leaves what is there; why a name is refused, or nothing.
 std::string choose_element(const std::string& name, std::optional<kv::memory::Element>& element) {
@@ -90,50 +89,12 @@ void add_skip_layers_option(const CommandSpec& command, model::KvCacheDtype& dty
       .type_name("LAYERS");
 }
 
-std::string with_kv_policy(std::string dtype, const kv::KvPolicy& policy) {
-  if (policy.is_full()) return dtype;
-  return dtype.insert(std::min(dtype.find(' '), dtype.size()), kPolicyMark + policy.name());
-}
-
-Result<eval::EvalConfiguration> kv_configuration(const std::string& name) {
-  const std::size_t mark = std::min(name.find(kPolicyMark), name.size());
-  kv::KvPolicy policy;
-  if (mark < name.size()) {
-    ASSIGN_OR_RETURN(policy, kv::KvPolicy::parse(std::string_view(name).substr(mark + 1)));
-  }
-  ASSIGN_OR_RETURN(const std::optional<kv::memory::Elements> elements,
-                   app::parse_kv_dtype(name.substr(0, mark)));
-  if (!elements) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "auto is the default of a device: name what it keeps"};
-  }
-  return eval::EvalConfiguration{
-      .name = with_kv_policy(app::kv_dtype_name(*elements), policy),
-      .apply = [dtype = model::KvCacheDtype(*elements), policy](engine::BackendOptions& options) {
-        options.kv_cache_dtype = dtype;
-        options.kv_policy = policy;
-      }};
-}
-
-eval::EvalConfiguration without_layers(const eval::EvalConfiguration& configuration,
-                                       const model::KvCacheDtype& skipped) {
-  model::KvCacheDtype choice = kv::memory::Element::kBF16;  // any: the layers alone are named
-  choice.skip_layers = skipped.skip_layers;
-  choice.skip_windows = skipped.skip_windows;
-  return {.name = app::with_skipped_layers(configuration.name, app::kv_skipped_layers(choice)),
-          .apply = [apply = configuration.apply, choice](engine::BackendOptions& options) {
-            apply(options);
-            options.kv_cache_dtype.skip_layers = choice.skip_layers;
-            options.kv_cache_dtype.skip_windows = choice.skip_windows;
-          }};
-}
-
 void add_kv_configurations_option(const CommandSpec& command,
                                   std::vector<eval::EvalConfiguration>& configurations) {
   const auto choose = [&configurations](const std::vector<std::string>& names) -> std::string {
     configurations.clear();
     for (const std::string& name : names) {
-      Result<eval::EvalConfiguration> made = kv_configuration(name);
+      Result<eval::EvalConfiguration> made = eval::kv_configuration(name);
       if (!made.ok()) return made.error().message;
       configurations.push_back(std::move(made).value());
     }
@@ -155,7 +116,7 @@ void add_policy_configurations_option(const CommandSpec& command,
   const auto choose = [&policies](const std::vector<std::string>& names) -> std::string {
     for (const std::string& name : names) {
       Result<eval::EvalConfiguration> made =
-          kv_configuration(std::string(eval::kBaselineName) + kPolicyMark + name);
+          eval::kv_configuration(std::string(eval::kBaselineName) + eval::kPolicyMark + name);
       if (!made.ok()) return made.error().message;
       policies.push_back(std::move(made).value());
     }

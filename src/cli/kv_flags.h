@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "cli/flags.h"
 #include "eval/configuration.h"
 #include "kv/evict/policy.h"
@@ -21,17 +20,8 @@ void add_kv_cache_dtype_options(const CommandSpec& command, model::KvCacheDtype&
 // --kv-cache-dtype-skip-layers alone.
 void add_skip_layers_option(const CommandSpec& command, model::KvCacheDtype& dtype);
 
-// The KV format of one of these names as a configuration, or with a KV policy behind it, as in
-// int8@streaming:4+1024; other names are listed in the error.
-Result<eval::EvalConfiguration> kv_configuration(const std::string& name);
-// The name of such a configuration: `dtype` may go on behind a space (app::with_skipped_layers).
-std::string with_kv_policy(std::string dtype, const kv::KvPolicy& policy);
-
-// The same configuration with the layers that `skipped` names left out.
-eval::EvalConfiguration without_layers(const eval::EvalConfiguration& configuration,
-                                       const model::KvCacheDtype& skipped);
-
-// --kv: several of them. What is not given stays as it was.
+// --kv: several configurations (eval/kv_configuration.h). Where it is not given they stay as they
+// were.
 inline constexpr const char* kEvaluatedByDefault = "fp8";
 void add_kv_configurations_option(const CommandSpec& command,
                                   std::vector<eval::EvalConfiguration>& configurations);

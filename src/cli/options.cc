@@ -1,7 +1,5 @@
 #include "cli/options.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cctype>
 #include <string_view>
@@ -26,15 +24,6 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
-std::string counted(std::uint64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string beyond_training(std::uint64_t context, std::uint64_t trained) {
-  return fmt::format("--max-model-len {} is beyond the {} tokens the model was trained on", context,
-                     trained);
-}
-
 std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words) {
@@ -44,21 +33,6 @@ std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
     }
   }
   return words;
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) {
-    const bool plain =
-        !word.empty() && word.find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-    std::string quoted = word;
-    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
-      quoted.replace(at, 1, "'\\''");
-    }
-    if (!line.empty()) line += ' ';
-    line += plain ? word : "'" + quoted + "'";
-  }
-  return line;
 }
 
 }  // namespace pagoda::cli

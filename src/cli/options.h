@@ -2,7 +2,6 @@
 // PAGODA_KV_DISK), a short description that states default and range.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,15 +17,6 @@ std::string environment_name(const std::string& long_flag);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
-
-// "1 token", "2 tokens".
-std::string counted(std::uint64_t count, const std::string& noun);
-
-// Words as one line that could be pasted into a shell.
-std::string shell_line(const std::vector<std::string>& words);
-
-// The warning about a context that is longer than the model's.
-std::string beyond_training(std::uint64_t context, std::uint64_t trained);
 
 // Returns the error for an argument that a command cannot make sense of.
 inline Error invalid(std::string message) {

@@ -2,25 +2,19 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/byte_size.h"
-#include "base/clock.h"
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "kv/evict/policy.h"
 #include "replay/capacity.h"
+#include "replay/replay_files.h"
 #include "replay/replay_trace.h"
-#include "replay/report.h"
-#include "replay/trace.h"
-#include "terminal/plot.h"
-#include "terminal/progress_bar.h"
 
 namespace pagoda::cli {
 namespace {
@@ -103,69 +97,9 @@ Result<replay::ReplayQuestion> understand(const ReplayFlags& flags) {
   return question;
 }
 
-Result<std::vector<replay::Trace>> read_traces(const std::vector<std::string>& paths,
-                                               const Clock& clock) {
-  std::vector<replay::Trace> traces;
-  for (const std::string& path : paths) {
-    terminal::ProgressBar bar(fmt::format("reading {}", path), "bytes", clock);
-    const replay::TraceEvents events = {
-        .on_malformed =
-            [&](std::uint64_t line, const std::string& reason) {
-              bar.clear();
-              print_warning(fmt::format("{}:{}: {}: line skipped", path, line, reason));
-            },
-        .on_progress = [&](std::uint64_t done, std::uint64_t total) { bar.show(done, total); }};
-    ASSIGN_OR_RETURN(replay::Trace trace, replay::read_trace(path, events));
-    if (trace.requests.empty() && trace.lines_malformed > 0) {
-      bar.clear();
-      return Error{ErrorCode::kCorrupt, fmt::format("{}: no line of it is a request", path)};
-    }
-    traces.push_back(std::move(trace));
-  }
-  return traces;
-}
-
-Status write_plot(const std::string& path, const std::vector<replay::TraceReport>& reports,
-                  const replay::ReplayQuestion& question) {
-  std::vector<terminal::PlotPanel> panels;
-  panels.reserve(reports.size());
-  for (const replay::TraceReport& report : reports) {
-    panels.push_back(replay::plot_panel(report, question.capacities));
-  }
-  std::ofstream stream(path, std::ios::binary);
-  stream << terminal::plot_svg(panels);
-  stream.close();
-  if (!stream) return Error{ErrorCode::kIo, fmt::format("--plot: cannot write '{}'", path)};
-  return ok_status();
-}
-
-// Prints what was found; the error is what went wrong besides.
 Status replay(const ReplayFlags& flags) {
   ASSIGN_OR_RETURN(const replay::ReplayQuestion question, understand(flags));
-  const SteadyClock clock;
-  ASSIGN_OR_RETURN(const std::vector<replay::Trace> traces, read_traces(flags.traces, clock));
-  std::vector<replay::TraceReport> reports;
-  std::uint64_t lines_malformed = 0;
-  std::string text;
-  for (const replay::Trace& trace : traces) {
-    terminal::ProgressBar bar(fmt::format("replaying {}", trace.name), "block touches", clock);
-    reports.push_back(replay::replay_trace(
-        trace, question, clock,
-        [&](std::uint64_t touches, std::uint64_t total) { bar.show(touches, total); }));
-    bar.clear();
-    lines_malformed += trace.lines_malformed;
-    text += text.empty() ? "" : "\n";
-    text += replay::replay_text(reports.back(), question.capacities, question.block_tokens);
-  }
-  fmt::print("{}", flags.json
-                       ? replay::replay_json(reports, question.capacities, question.block_tokens)
-                       : text);
-  std::fflush(stdout);
-  if (!flags.plot.empty()) RETURN_IF_ERROR(write_plot(flags.plot, reports, question));
-  if (lines_malformed == 0) return ok_status();
-  return Error{ErrorCode::kCorrupt,
-               fmt::format("{} malformed {} skipped", format_grouped(lines_malformed),
-                           lines_malformed == 1 ? "line was" : "lines were")};
+  return replay::replay_files(flags.traces, question, {.plot = flags.plot, .json = flags.json});
 }
 
 }  // namespace

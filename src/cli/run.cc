@@ -1,19 +1,10 @@
 // pagoda run: one prompt, answered in the terminal.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <memory>
-#include <optional>
 
-#include "app/device_choice.h"
-#include "app/loaded_model.h"
 #include "app/model_name.h"
-#include "app/sampling_defaults.h"
-#include "app/single_request.h"
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/thread_pool.h"
+#include "app/prompt_run.h"
 #include "cli/commands.h"
 #include "cli/device_flags.h"
 #include "cli/kv_flags.h"
@@ -21,43 +12,17 @@
 #include "cli/options.h"
 #include "cli/prompt_text.h"
 #include "cli/speculation_flags.h"
-#include "engine/single_sequence.h"
 #include "gguf/printable.h"
-#include "kernels/select.h"
-#include "model/decoder.h"
-#include "terminal/interrupt.h"
-#include "terminal/progress_bar.h"
-#include "text/detokenizer.h"
 
 namespace pagoda::cli {
 namespace {
 
 constexpr std::size_t kWordBytesMax = 60;
 
-struct RunOptions {
-  std::string model = app::default_model_path();
-  std::string prompt;
+struct RunOptions : app::PromptRunOptions {
   std::string file;  // with the prompt
-  std::uint32_t tokens_max = 256;
   std::string revision;
-  std::string tokenizer;
-  hf::ConfigOverrides overrides;
-  app::QuantizationOptions quantization;
   bool trusts_remote_code = false;
-  app::GenerationConfig generation;
-  app::SamplingFields given;        // by flags
-  engine::SamplingParams sampling;  // the flags above the model's own
-  std::optional<std::uint64_t> seed;
-  bool no_kv_cache = false;
-  bool special = false;
-  bool ignore_eos = false;
-  std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
-  std::uint64_t max_model_len = 0;  // 0: the model's own
-  model::KvCacheDtype kv_cache_dtype;
-  std::uint32_t block_size = 16;
-  std::uint32_t batched_tokens_max = 512;
-  app::DeviceOptions device;
-  speculate::SpeculationOptions speculation;
 };
 
 constexpr const char* kRunExamples =
@@ -68,105 +33,6 @@ constexpr const char* kRunExamples =
     "  pagoda run -f story.txt; git diff | pagoda run -p -\n"
     "Text goes to stdout; the closing line with the figures goes to stderr.";
 
-std::uint64_t context_of(const RunOptions& options, const model::Config& config) {
-  if (options.max_model_len == 0) return config.context;
-  if (options.max_model_len > config.context) {
-    print_warning(beyond_training(options.max_model_len, config.context));
-  }
-  return options.max_model_len;
-}
-
-void print_summary(const engine::SingleOutput& answer, std::size_t prompt_tokens,
-                   const RunOptions& options) {
-  const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
-  const double decoded = answer.tokens.empty() ? 0 : static_cast<double>(answer.tokens.size() - 1);
-  fmt::print(
-      stderr, "prompt {}, prefill {:.1f} tok/s, TTFT {:.0f} ms, {}, decode {:.1f} tok/s{}{}\n",
-      counted(prompt_tokens, "token"),
-      rate(static_cast<double>(prompt_tokens), answer.first_token_s), answer.first_token_s * 1e3,
-      counted(answer.tokens.size(), "new token"), rate(decoded, answer.decode_s),
-      options.no_kv_cache
-          ? fmt::format(", no KV cache ({} computed)", counted(answer.tokens_computed, "token"))
-          : "",
-      options.sampling.temperature > 0 ? fmt::format(", seed {}", options.sampling.seed) : "");
-}
-
-engine::BackendOptions backend_options(const RunOptions& options, const app::LoadedModel& model,
-                                       std::uint64_t context) {
-  engine::BackendOptions made;
-  made.threads = options.threads;
-  made.kv_cache_dtype = options.kv_cache_dtype;
-  made.block_tokens = options.block_size;
-  made.context_tokens = context;
-  made.scheduler.sequences_max = 1;
-  made.scheduler.batched_tokens_max = std::max(options.batched_tokens_max, 2u);
-  made.speculation = options.speculation;
-  made.model_name = options.model;
-  made.on_pack = model.pack_progress();
-  const std::span<const TokenId> ends = model.tokenizer().end_tokens();
-  if (!options.ignore_eos) made.end_tokens.assign(ends.begin(), ends.end());
-  return made;
-}
-
-// On a GPU where one is wanted, else by the plain way over a decoder unless drafts are wanted.
-Result<engine::SingleOutput> answer(const RunOptions& options, const app::LoadedModel& model,
-                                    const kernels::KernelSet& kernels,
-                                    const engine::SingleRequest& request, const Clock& clock) {
-  if (options.no_kv_cache && options.device.kind == app::DeviceKind::kCuda) {
-    return Error{ErrorCode::kUnsupported,
-                 "--no-kv-cache: not supported on a GPU; use --device cpu"};
-  }
-  app::DeviceOptions device = options.device;
-  if (options.no_kv_cache) device.kind = app::DeviceKind::kCpu;
-  // Drafts are an engine's.
-  const auto create_backend = options.speculation.methods.empty() || options.no_kv_cache
-                                  ? app::create_gpu_backend
-                                  : app::create_backend;
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   create_backend(device, model.config(), model.weights(), kernels,
-                                  backend_options(options, model, request.context_max)));
-  if (backend) return app::generate_on(*backend, request, clock);
-  RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
-  ThreadPool pool(options.threads);
-  model::Decoder decoder(model.config(), model.weights(), kernels, pool,
-                         {.rows_max = options.batched_tokens_max,
-                          .kv_cache_dtype = options.kv_cache_dtype,
-                          .block_tokens = options.block_size,
-                          .on_pack = model.pack_progress()});
-  return engine::generate_single(decoder, request, clock);
-}
-
-// Text as it comes, never half a character.
-class TextStream {
- public:
-  TextStream(const text::Tokenizer& tokenizer, std::span<const TokenId> prompt)
-      : detokenizer_(tokenizer) {
-    for (const TokenId id : prompt) detokenizer_.push(id);
-  }
-  void write(TokenId id) { print(detokenizer_.push(id)); }
-  void finish() { print(detokenizer_.finish() + "\n"); }
-
- private:
-  static void print(const std::string& piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-  }
-  text::Detokenizer detokenizer_;
-};
-
-// Flags, above what the model's file recommends, above taking the likeliest token.
-Result<engine::SamplingParams> sampling_of(const RunOptions& options,
-                                           const app::LoadedModel& model) {
-  app::SamplingDefaults of_file = app::file_sampling(model.file().metadata());
-  for (const std::string& warning : of_file.warnings) print_warning(warning);
-  ASSIGN_OR_RETURN(const app::SamplingDefaults defaults,
-                   app::with_generation_config(std::move(of_file), options.generation));
-  engine::SamplingParams made = defaults.params({});
-  options.given.apply_to(made);
-  made.seed = options.seed.value_or(fresh_seed());
-  return made;
-}
-
 Result<int> run(RunOptions options, bool is_in_file) {
   if (is_in_file) {
     ASSIGN_OR_RETURN(options.prompt, prompt_of_file(options.file));
@@ -174,45 +40,8 @@ Result<int> run(RunOptions options, bool is_in_file) {
     options.prompt = prompt_text(options.prompt);
   }
   ASSIGN_OR_RETURN(options.model, app::with_revision(options.model, options.revision));
-  ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
-  ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model,
-                   app::LoadedModel::load(options.model, *kernels,
-                                          {.tokenizer = options.tokenizer,
-                                           .context_tokens = options.max_model_len,
-                                           .overrides = options.overrides,
-                                           .quantization = options.quantization}));
-  const text::Tokenizer& tokenizer = model->tokenizer();
-  ASSIGN_OR_RETURN(options.sampling, sampling_of(options, *model));
-
-  engine::SingleRequest request;
-  request.prompt =
-      tokenizer.encode(options.prompt, {.special = options.special, .add_bos_eos = true});
-  request.tokens_max = options.tokens_max;
-  request.context_max = context_of(options, model->config());
-  request.kv_cache = !options.no_kv_cache;
-  request.sampling = options.sampling;
-
-  const SteadyClock clock;
-  const terminal::Interrupt interrupt;
-  TextStream stream(tokenizer, request.prompt);
-  terminal::ProgressBar progress("prefill", "tokens", clock);
-  request.stops = [&](TokenId id) { return !options.ignore_eos && tokenizer.ends_generation(id); };
-  request.on_prefill = [&](std::uint64_t done, std::uint64_t all) { progress.show(done, all); };
-  request.on_token = [&](TokenId id) {
-    progress.clear();
-    if (tokenizer.contains(id)) stream.write(id);
-  };
-  request.cancelled = [&] { return interrupt.requested(); };
-
-  ASSIGN_OR_RETURN(const engine::SingleOutput given,
-                   answer(options, *model, *kernels, request, clock));
-  progress.clear();
-  stream.finish();
-  print_summary(given, request.prompt.size(), options);
-  if (given.reason == engine::FinishReason::kContext) {
-    print_warning(fmt::format("the context of {} is full", counted(request.context_max, "token")));
-  }
-  return given.reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
+  ASSIGN_OR_RETURN(const engine::FinishReason reason, app::run_prompt(options));
+  return reason == engine::FinishReason::kCancelled ? kInterrupted : 0;
 }
 
 void add_sampling_options(const CommandSpec& command, RunOptions& options) {

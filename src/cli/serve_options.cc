@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/speculation_flags.h"
 #include "cli/tier_flags.h"
+#include "server/api/prompt_normalising.h"
 #include "terminal/version.h"
 
 namespace pagoda::cli {
@@ -32,7 +33,7 @@ Result<std::uint64_t> read_bytes(const char* flag, const std::string& text) {
   return Error{bytes.error().code, fmt::format("{}: {}", flag, bytes.error().message)};
 }
 
-void add_model_options(const CommandSpec& command, ServeOptions& options) {
+void add_model_options(const CommandSpec& command, serve::ServeOptions& options) {
   options.model = app::default_model_path();
   add_model_option(command, options.model);
   add_revision_option(command, options.revision);
@@ -66,7 +67,7 @@ void add_model_options(const CommandSpec& command, ServeOptions& options) {
   add_trust_option(command, options.trusts_remote_code);
 }
 
-void add_network_options(const CommandSpec& command, ServeOptions& options) {
+void add_network_options(const CommandSpec& command, serve::ServeOptions& options) {
   command.add_option("--host", options.host, "address to listen on (default 127.0.0.1)")
       .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
@@ -128,7 +129,7 @@ void add_network_options(const CommandSpec& command, ServeOptions& options) {
       .range(0.0, 86400.0);
 }
 
-void add_cache_options(const CommandSpec& command, ServeOptions& options) {
+void add_cache_options(const CommandSpec& command, serve::ServeOptions& options) {
   command
       .add_option("-c,--max-model-len", options.max_model_len,
                   "context in tokens, prompt and output (default: the model's)")
@@ -187,7 +188,7 @@ void add_cache_options(const CommandSpec& command, ServeOptions& options) {
                    "reuse the KV of common prefixes (default on)");
 }
 
-void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
+void add_scheduling_options(const CommandSpec& command, serve::ServeOptions& options) {
   add_speculation_options(command, options.speculation);
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
@@ -220,7 +221,7 @@ void add_scheduling_options(const CommandSpec& command, ServeOptions& options) {
                      "shares by prompt length, e.g. 4096:1,32768:0.5,max:0.25 (default: none)");
 }
 
-void add_log_options(const CommandSpec& command, ServeOptions& options) {
+void add_log_options(const CommandSpec& command, serve::ServeOptions& options) {
   command.add_choice("--log-format", options.log.format,
                      {{"text", server::LogFormat::kText},
                       {"json", server::LogFormat::kJson},
@@ -232,7 +233,7 @@ void add_log_options(const CommandSpec& command, ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_options(const CommandSpec& command, ServeOptions& options) {
+void add_serve_options(const CommandSpec& command, serve::ServeOptions& options) {
   command.group("Model");
   add_model_options(command, options);
   command.group("Network");
@@ -251,7 +252,7 @@ void add_serve_options(const CommandSpec& command, ServeOptions& options) {
   add_log_options(command, options);
 }
 
-Result<server::ServerOptions> server_options(const ServeOptions& options) {
+Result<server::ServerOptions> server_options(const serve::ServeOptions& options) {
   ASSIGN_OR_RETURN(const std::uint64_t body_bytes,
                    read_bytes("--max-body-bytes", options.body_bytes_max));
   ASSIGN_OR_RETURN(const std::uint64_t header_bytes,
@@ -295,14 +296,7 @@ Result<server::ServerOptions> server_options(const ServeOptions& options) {
   return made;
 }
 
-// Who shares a machine with others keeps nothing from them unless its operator says so.
-double retain_share(const ServeOptions& options) {
-  constexpr double kAlone = 0.25;
-  const bool has_keys = !options.access.api_keys.empty() || !options.access.key_file.empty();
-  return options.retain_budget.value_or(has_keys ? 0 : kAlone);
-}
-
-Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
+Result<engine::BackendOptions> backend_options(const serve::ServeOptions& options) {
   engine::BackendOptions made;
   made.threads = options.threads;
   made.block_tokens = options.block_size;
@@ -313,7 +307,7 @@ Result<engine::BackendOptions> backend_options(const ServeOptions& options) {
   made.speculation = options.speculation;
   made.kv_eviction = options.kv_eviction;
   made.live_curve = options.kv_curve;
-  made.retain_share = retain_share(options);
+  made.retain_share = options.retain_share();
   made.sessions = true;
   made.session_timeout_s = options.session_timeout_s;
   made.quota_share = options.kv_quota;

@@ -1,29 +1,21 @@
 // pagoda template check: what was derived from a model's chat template, and what the next turn of a
 // conversation loses of the cache.
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "app/loaded_model.h"
-#include "chat/describe.h"
 #include "chat/known_forms.h"
-#include "chat/turn_check.h"
 #include "cli/commands.h"
-#include "cli/field_flags.h"
 #include "cli/model_flags.h"
 #include "cli/options.h"
 #include "gguf/file.h"
-#include "terminal/json_text.h"
+#include "inspect/template_report.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kTemplateExamples =
     "Examples:\n"
@@ -39,77 +31,6 @@ struct TemplateOptions {
   bool json = false;
 };
 
-struct TemplateReport {
-  chat::FoundForm found;
-  std::vector<chat::TurnScenario> scenarios;
-  std::optional<std::size_t> date_token;
-};
-
-Json loss_json(const chat::TurnLoss& loss) {
-  Json json = {{"turn", loss.turn},
-               {"cached_tokens", loss.cached_tokens},
-               {"kept_tokens", loss.kept_tokens},
-               {"lost_tokens", loss.lost_tokens()}};
-  if (loss.cause.empty()) return json;
-  json["cause"] = loss.cause;
-  json["was"] = loss.was;
-  json["became"] = loss.became;
-  json["fix"] = with_flags(loss.fix);
-  return json;
-}
-
-Json report_json(const TemplateReport& report) {
-  Json json = chat::describe_form(report.found);
-  json["date_at_token"] = report.date_token ? Json(*report.date_token) : Json(nullptr);
-  Json turns = Json::array();
-  for (const chat::TurnScenario& scenario : report.scenarios) {
-    Json entry = {{"conversation", scenario.name}};
-    if (!scenario.refusal.empty()) entry["refused"] = scenario.refusal;
-    entry["turns"] = Json::array();
-    for (const chat::TurnLoss& loss : scenario.turns) entry["turns"].push_back(loss_json(loss));
-    turns.push_back(std::move(entry));
-  }
-  json["next_turns"] = std::move(turns);
-  return json;
-}
-
-std::string quoted(const std::string& text) { return terminal::json_text(Json(text), -1); }
-
-std::string report_text(const TemplateReport& report) {
-  std::string text;
-  const Json described = chat::describe_form(report.found);
-  for (const auto& [part, members] : described.items()) {
-    text += part + "\n";
-    for (const auto& [name, value] : members.items()) {
-      text += fmt::format("  {:<22}{}\n", name, terminal::json_text(value, -1));
-    }
-  }
-  if (report.date_token) {
-    text += fmt::format(
-        "date\n  token {} of the prompt changes every day, and all behind it is computed again\n",
-        *report.date_token);
-  }
-  text += "what the next turn computes again of the prompt and the answer before it\n";
-  for (const chat::TurnScenario& scenario : report.scenarios) {
-    text += fmt::format("  {}\n", scenario.name);
-    if (!scenario.refusal.empty()) {
-      text += fmt::format("    refused: {}\n", scenario.refusal);
-    }
-    for (const chat::TurnLoss& loss : scenario.turns) {
-      text += fmt::format("    turn {}: {} of {} tokens lost", loss.turn, loss.lost_tokens(),
-                          loss.cached_tokens);
-      if (loss.cause.empty()) {
-        text += "\n";
-        continue;
-      }
-      text += fmt::format(": {}\n      token {}: {} became {}\n      fix: {}\n",
-                          chat::describe_cause(loss.cause), loss.kept_tokens, quoted(loss.was),
-                          quoted(loss.became), with_flags(loss.fix));
-    }
-  }
-  return text;
-}
-
 Result<std::string> check(const TemplateOptions& options) {
   ASSIGN_OR_RETURN(const gguf::File file, app::open_model_file(options.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<text::Tokenizer> tokenizer,
@@ -118,12 +39,10 @@ Result<std::string> check(const TemplateOptions& options) {
                    options.chat_template.empty()
                        ? text::ChatTemplate::load(file.metadata(), *tokenizer)
                        : text::ChatTemplate::load_file(options.chat_template, *tokenizer));
-  TemplateReport report;
-  ASSIGN_OR_RETURN(report.found, chat::find_form(chat, options.forms));
-  report.scenarios = chat::check_turns(chat, *tokenizer, report.found, options.turns);
-  report.date_token = chat::find_date(chat, *tokenizer);
-  if (options.json) return terminal::json_text(report_json(report)) + "\n";
-  return report_text(report);
+  ASSIGN_OR_RETURN(const inspect::TemplateReport report,
+                   inspect::check_template(chat, *tokenizer, options.forms, options.turns));
+  return options.json ? inspect::template_report_json(report)
+                      : inspect::template_report_text(report);
 }
 
 }  // namespace
@@ -151,7 +70,7 @@ void add_template_command(const CommandSpec& app, int& exit_status) {
   checks.callback([options, &exit_status] {
     const Result<std::string> shown = check(*options);
     if (!shown.ok()) {
-      print_error(with_flags(shown.error().message));
+      print_error(shown.error().message);
       exit_status = shown.error().code == ErrorCode::kInvalidArgument ? 2 : 1;
       return;
     }

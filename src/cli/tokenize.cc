@@ -1,37 +1,24 @@
 // pagoda tokenize: text to token ids and back, with a model's own vocabulary.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "app/loaded_model.h"
 #include "base/result.h"
-#include "base/token_id.h"
-#include "cli/chat_input.h"
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/options.h"
 #include "gguf/file.h"
-#include "gguf/printable.h"
-#include "terminal/json_text.h"
-#include "text/chat_template.h"
-#include "text/prompt_tokens.h"
+#include "inspect/token_report.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kTokenizeExamples = R"(Examples:
   pagoda tokenize model.gguf "Hello, world!"
@@ -47,19 +34,11 @@ constexpr const char* kTokenizeExamples = R"(Examples:
 The first word is the model, unless -m names it; without both it is the default model.
 A file that holds a vocabulary and no tensors will do.)";
 
-constexpr std::size_t kPieceBytesMax = 400;
-
 struct TokenizeOptions {
   std::string model = app::default_model_path();
   std::string text;
   std::string file;
-  bool special = false;
-  bool bos = false;
-  bool pieces = false;
-  bool detokenize = false;
-  bool chat = false;
-  std::string chat_template;
-  bool json = false;
+  inspect::TokenReportOptions report;
   Flag text_option{nullptr};
   Flag file_option{nullptr};
 };
@@ -91,91 +70,6 @@ Result<std::string> read_input(const TokenizeOptions& options) {
   return read_all(stream, options.file);
 }
 
-// Numbers with blanks, commas or brackets between them: what this command prints, with and
-// without --json.
-Result<std::vector<TokenId>> parse_ids(std::string_view text) {
-  std::vector<TokenId> ids;
-  constexpr std::string_view kBetween = " \t\r\n,[]";
-  while (true) {
-    const std::size_t begin = text.find_first_not_of(kBetween);
-    if (begin == std::string_view::npos) return ids;
-    text.remove_prefix(begin);
-    const std::string_view word = text.substr(0, text.find_first_of(kBetween));
-    std::uint32_t id = 0;
-    const char* const end = word.data() + word.size();
-    const auto parsed = std::from_chars(word.data(), end, id);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) {
-      return invalid(fmt::format("'{}' is not a token id", gguf::printable(word, 60)));
-    }
-    ids.emplace_back(id);
-    text.remove_prefix(word.size());
-  }
-}
-
-std::string to_json_line(const Json& json) { return terminal::json_text(json, -1) + "\n"; }
-
-// `origins` is empty, or has one for each id.
-std::string show_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids,
-                     const TokenizeOptions& options,
-                     const std::vector<text::Origin>& origins = {}) {
-  const auto piece = [&](TokenId id) {
-    return gguf::printable(tokenizer.bytes_of(id), kPieceBytesMax);
-  };
-  if (options.json) {
-    Json json = {{"count", ids.size()}, {"ids", Json::array()}};
-    for (const TokenId id : ids) json["ids"].push_back(id.value());
-    if (options.pieces) json["pieces"] = Json::array();
-    for (const TokenId id : ids) {
-      if (options.pieces) json["pieces"].push_back(piece(id));
-    }
-    if (!origins.empty()) json["sources"] = Json::array();
-    for (const text::Origin& origin : origins) {
-      json["sources"].push_back(text::source_name(origin.source));
-    }
-    return to_json_line(json);
-  }
-  std::string shown;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!options.pieces) {
-      fmt::format_to(std::back_inserter(shown), "{}{}", shown.empty() ? "" : " ", ids[i].value());
-      continue;
-    }
-    const std::string source =
-        origins.empty() ? "" : fmt::format("  {:<9}", text::source_name(origins[i].source));
-    fmt::format_to(std::back_inserter(shown), "{:>8}{}  '{}'\n", ids[i].value(), source,
-                   piece(ids[i]));
-  }
-  return options.pieces ? shown : shown + "\n";
-}
-
-Result<std::string> show_text(const text::Tokenizer& tokenizer, std::string_view input,
-                              const TokenizeOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<TokenId> ids, parse_ids(input));
-  if (options.pieces) {
-    for (const TokenId id : ids) {
-      if (!tokenizer.contains(id)) return tokenizer.decode({&id, 1}, true).error();
-    }
-    return show_ids(tokenizer, ids, options);
-  }
-  ASSIGN_OR_RETURN(std::string text, tokenizer.decode(ids, options.special));
-  if (options.json) return to_json_line({{"text", text}});
-  // Exactly the text, for files and pipes; a terminal's prompt wants a line of its own.
-  if (isatty(STDOUT_FILENO) != 0 && !text.ends_with('\n')) text += '\n';
-  return text;
-}
-
-Result<std::string> show_chat(const text::Tokenizer& tokenizer, const gguf::Metadata& metadata,
-                              std::string_view input, const TokenizeOptions& options) {
-  ASSIGN_OR_RETURN(const text::Conversation conversation, parse_conversation(input));
-  ASSIGN_OR_RETURN(const text::ChatTemplate chat,
-                   options.chat_template.empty()
-                       ? text::ChatTemplate::load(metadata, tokenizer)
-                       : text::ChatTemplate::load_file(options.chat_template, tokenizer));
-  ASSIGN_OR_RETURN(const text::OriginText prompt, chat.render(conversation));
-  const text::PromptTokens tokens = text::tokenise_prompt(prompt, tokenizer);
-  return show_ids(tokenizer, tokens.ids, options, tokens.origins);
-}
-
 Result<std::string> answer(const TokenizeOptions& options) {
   Result<gguf::File> opened = app::open_model_file(options.model);
   if (!opened.ok()) {
@@ -190,10 +84,7 @@ Result<std::string> answer(const TokenizeOptions& options) {
                    text::Tokenizer::load(file.metadata()));
   for (const std::string& warning : tokenizer->warnings()) print_warning(warning);
   ASSIGN_OR_RETURN(const std::string input, read_input(options));
-  if (options.detokenize) return show_text(*tokenizer, input, options);
-  if (options.chat) return show_chat(*tokenizer, file.metadata(), input, options);
-  const text::EncodeOptions how = {.special = options.special, .add_bos_eos = options.bos};
-  return show_ids(*tokenizer, tokenizer->encode(input, how), options);
+  return inspect::token_report(*tokenizer, file.metadata(), input, options.report);
 }
 
 }  // namespace
@@ -208,20 +99,22 @@ void add_tokenize_command(const CommandSpec& app, int& exit_status) {
       "TEXT", options->text, "the text; without it --file, without that standard input");
   options->file_option =
       command.add_option("--file", options->file, "read the text from this file").type_name("FILE");
-  command.add_flag("--special", options->special,
+  command.add_flag("--special", options->report.special,
                    "read the text of control tokens as those tokens; show them when detokenizing");
-  command.add_flag("--bos", options->bos, "add BOS and EOS where the model's file asks for them");
-  command.add_flag("--pieces", options->pieces, "one token a line: id and piece");
-  command.add_flag("--detokenize", options->detokenize, "the input is ids; print their text");
+  command.add_flag("--bos", options->report.bos,
+                   "add BOS and EOS where the model's file asks for them");
+  command.add_flag("--pieces", options->report.pieces, "one token a line: id and piece");
+  command.add_flag("--detokenize", options->report.detokenize,
+                   "the input is ids; print their text");
   const Flag chat = command.add_flag(
-      "--chat", options->chat,
+      "--chat", options->report.chat,
       "the input is a conversation as JSON: messages, or an object as the chat API takes it");
   command
-      .add_option("--chat-template", options->chat_template,
+      .add_option("--chat-template", options->report.chat_template,
                   "use this template instead of the model's own")
       .type_name("FILE")
       .needs(chat);
-  command.add_flag("--json", options->json, "one JSON value on stdout");
+  command.add_flag("--json", options->report.json, "one JSON value on stdout");
   command.callback([options, &exit_status] {
     const Result<std::string> shown = answer(*options);
     if (!shown.ok()) {

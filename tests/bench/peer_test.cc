@@ -9,7 +9,6 @@
 #include <map>
 
 #include "bench/bench_command.h"
-#include "bench/child_program.h"
 #include "bench/peer_program.h"
 #include "bench/work.h"
 #include "kernels/select.h"
@@ -19,8 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-bool never() { return false; }
 
 const Work& work_named(std::string_view name) {
   for (const Work& work : compared_works()) {
@@ -71,40 +68,6 @@ class PeerPrograms : public testing::Test {
 
   std::filesystem::path root_;
 };
-
-TEST_F(PeerPrograms, AProgramsOutputStatusAndSignalComeBack) {
-  const std::string talks = program("talks", "#!/bin/sh\necho out $1\necho err >&2\nexit 3\n");
-  const Result<ProgramOutput> talked = run_program({talks, "word"}, never);
-  ASSERT_TRUE(talked.ok());
-  EXPECT_EQ(talked.value().out, "out word\n");
-  EXPECT_EQ(talked.value().err, "err\n");
-  EXPECT_EQ(talked.value().end(), "ended with status 3: err");
-
-  const std::string crashes = program("crashes", "#!/bin/sh\nkill -ILL $$\n");
-  const Result<ProgramOutput> crashed = run_program({crashes}, never);
-  ASSERT_TRUE(crashed.ok());
-  EXPECT_THAT(crashed.value().end(), HasSubstr("ended by signal 4"));
-
-  const Result<ProgramOutput> missing = run_program({"/no/such/program"}, never);
-  ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(missing.error().message, HasSubstr("/no/such/program"));
-}
-
-TEST_F(PeerPrograms, MoreOutputThanAPipeHoldsIsReadFromBothStreams) {
-  const std::string floods =
-      program("floods", "#!/bin/sh\nhead -c 300000 /dev/zero >&2\nhead -c 300000 /dev/zero\n");
-  const Result<ProgramOutput> flooded = run_program({floods}, never);
-  ASSERT_TRUE(flooded.ok());
-  EXPECT_EQ(flooded.value().out.size(), 300000u);
-  EXPECT_EQ(flooded.value().err.size(), 300000u);
-}
-
-TEST_F(PeerPrograms, AStoppedProgramIsKilled) {
-  const std::string sleeps = program("sleeps", "#!/bin/sh\nexec sleep 600\n");
-  const Result<ProgramOutput> stopped = run_program({sleeps}, [] { return true; });
-  ASSERT_FALSE(stopped.ok());
-  EXPECT_THAT(stopped.error().message, HasSubstr("stopped"));
-}
 
 TEST(Work, AMeasuredPromptIsComputedWholeBehindWhatTheCacheHas) {
   BenchOptions options;

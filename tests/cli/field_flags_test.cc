@@ -34,7 +34,6 @@ TEST(FieldFlags, WordsWithoutBackticksStay) {
         "block_size: is 8", "models/block_size=3: no such file", "tokenizer.chat_template: 3",
         "prompt: has no tokens", "url: \"block_size\" names no host", "--block-size: is 8"}) {
     EXPECT_EQ(with_flags(message), message);
-    EXPECT_EQ(with_plain_fields(message), message);
   }
 }
 
@@ -50,7 +49,6 @@ TEST(FieldFlags, BackticksOfOtherTextStay) {
         "`block size`", "`_size`", "`8_bits`", "`device=`", "`=cpu`", "`block_size\n`",
         "`block\n_size`", "`device=cpu\nerror: other`", "`device=\x1b[2J`", "`pagoda replay`"}) {
     EXPECT_EQ(with_flags(message), message);
-    EXPECT_EQ(with_plain_fields(message), message);
   }
 }
 
@@ -58,11 +56,6 @@ TEST(FieldFlags, AFieldBehindALoneBacktickIsFound) {
   EXPECT_EQ(with_flags("HTTP 500: it's ` there; give `served_model`"),
             "HTTP 500: it's ` there; give --served-model");
   EXPECT_EQ(with_flags("```block_size```"), "``--block-size``");
-}
-
-TEST(FieldFlags, APlainFieldKeepsItsName) {
-  EXPECT_EQ(with_plain_fields("`head_dim`: 9 is out of range; use `device=cpu`"),
-            "head_dim: 9 is out of range; use device=cpu");
 }
 
 }  // namespace

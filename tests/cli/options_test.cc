@@ -106,12 +106,6 @@ TEST(Options, OnlyPlainVariablesOfOursAreAskedAbout) {
                                    "changes nothing"));
 }
 
-TEST(Options, CountsAgreeWithTheirNouns) {
-  EXPECT_EQ(counted(0, "token"), "0 tokens");
-  EXPECT_EQ(counted(1, "token"), "1 token");
-  EXPECT_EQ(counted(2, "new token"), "2 new tokens");
-}
-
 // The variable is not that of `inspect --kernels`, and no command takes it for one.
 TEST(Options, AKernelSetIsForcedForEveryCommand) {
   setenv("PAGODA_KERNELS", "ref", 1);

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/kv_dtype.h"
-#include "cli/kv_quality.h"
 #include "eval/cache_home.h"
 #include "eval/quality_gate.h"
 #include "eval/verdict_key.h"
@@ -114,30 +113,6 @@ TEST(QualityGate, LinesNameBitsTokensAndFigures) {
   EXPECT_THAT(measured_line(kv, measured(2000, 0.02)), HasSubstr("below the bounds"));
   EXPECT_THAT(unmeasured_line(kv, "pagoda eval m.gguf --kv int8"),
               HasSubstr("tokens fit; quality not measured: pagoda eval m.gguf --kv int8"));
-}
-
-TEST(QualityGate, TheCommandMeasuresWhatIsServed) {
-  cli::ServeOptions options;
-  options.model = "model.gguf";
-  EXPECT_THAT(cli::eval_words(options, "int8"),
-              ElementsAre("pagoda", "eval", "model.gguf", "--kv", "int8"));
-  options.kv_cache_dtype = kv::memory::Element::kInt8;
-  options.kv_cache_dtype.skip_layers = {1, 0};
-  options.kv_cache_dtype.skip_windows = true;
-  EXPECT_THAT(cli::eval_words(options, "int8 skip 0,1,sliding_window"),
-              ElementsAre("pagoda", "eval", "model.gguf", "--kv", "int8",
-                          "--kv-cache-dtype-skip-layers", "0,1,sliding_window"));
-  options.kv_cache_dtype = {};
-  options.tokenizer = "other.gguf";
-  options.overrides.rope_scaling = "{\"factor\": 2}";
-  options.quantization.type = gguf::TensorType::kQ8_0;
-  options.max_model_len = 2048;
-  options.device.kind = app::DeviceKind::kCpu;
-  options.threads = 3;
-  EXPECT_THAT(cli::eval_words(options, "int4"),
-              ElementsAre("pagoda", "eval", "model.gguf", "--kv", "int4", "--tokenizer",
-                          "other.gguf", "--rope-scaling", "{\"factor\": 2}", "--quantization",
-                          "Q8_0", "--max-model-len", "2048", "--device", "cpu", "--threads", "3"));
 }
 
 }  // namespace

@@ -59,8 +59,10 @@ TEST(IncludeRulesTest, OtherArrowsFail) {
   EXPECT_EQ(arrows("src/server/a.cc", "engine/batch.h").size(), 1U);
   EXPECT_EQ(arrows("src/replay/a.cc", "model/decoder.h").size(), 1U);
   EXPECT_EQ(arrows("src/app/a.cc", "cli/flags.h").size(), 1U);
-  EXPECT_EQ(arrows("src/bench/a.cc", "loadgen/run_load.h").size(), 1U);
+  EXPECT_EQ(arrows("src/bench/a.cc", "serve/serve.h").size(), 1U);
   EXPECT_EQ(arrows("src/loadgen/a.cc", "app/loaded_model.h").size(), 1U);
+  EXPECT_EQ(arrows("src/process/a.cc", "terminal/messages.h").size(), 1U);
+  EXPECT_EQ(arrows("src/serve/a.cc", "cli/flags.h").size(), 1U);
 }
 
 TEST(IncludeRulesTest, TheFlagLibraryIsIncludedWhereFlagsAreMade) {

@@ -1,0 +1,69 @@
+#include "serve/greeting.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "app/speculation.h"
+#include "base/byte_size.h"
+#include "engine/engine.h"
+#include "terminal/messages.h"
+
+namespace pagoda::serve {
+
+// Runners of GPUs verify no drafts yet.
+std::string speculation_of(const engine::Backend& backend) {
+  if (backend.kernel_set().empty()) return "off: not on GPUs yet";
+  return app::speculation_name(backend.core_options().speculation);
+}
+
+void print_greeting(const GreetingFacts& facts) {
+  const auto& [server, model, source, backend, sampling, has_keys, tier_set] = facts;
+  if (backend.context_asked()) {
+    terminal::print_warning(
+        fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
+                    "more with `kv_cache_memory_bytes`",
+                    model.context_tokens(), *backend.context_asked()));
+  }
+  const std::string address = server.local_address();
+  fmt::print("pagoda serves {} on {}{}\n", model.name(), server.address(),
+             address == server.address() ? "" : ", which is every address of this machine");
+  const std::string choice = source.context_choice();
+  const std::string kernel_set = backend.kernel_set();
+  fmt::print("context {} tokens{}, KV cache {} tokens ({}), {}{}\n", model.context_tokens(),
+             choice.empty() ? "" : fmt::format(" ({})", choice), backend.kv_tokens(),
+             format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name(),
+             kernel_set.empty() ? "" : fmt::format(", kernels {}", kernel_set));
+  if (sampling.fields.any()) {
+    fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
+               terminal::worded(sampling.source));
+  }
+  const std::uint64_t output = model.engine.limits().output_tokens_default;
+  if (output > 0) {
+    fmt::print("{}", terminal::worded(fmt::format("output of a request that names no limit: at "
+                                                  "most {} tokens (`max_output_tokens`)\n",
+                                                  output)));
+  }
+  const kv::KvPolicy policy = model.engine.limits().kv_policy;
+  if (!policy.is_full()) {
+    const engine::RequestLimits& limits = model.engine.limits();
+    const bool passes = engine::context_under(policy, limits) > limits.context_tokens;
+    fmt::print("KV policy {}: a sequence keeps {} tokens {}\n", policy.name(),
+               policy.tokens_kept_max(),
+               policy.selects_pages() ? "once its prompt is computed, in whole pages"
+               : passes               ? "at most, and may pass the context"
+                        : "at most, and ends with the context, as the cache is small");
+  }
+  fmt::print("speculation {}\n", speculation_of(backend));
+  std::fflush(stdout);  // a remote store may take a second to say whether it is there
+  if (tier_set != nullptr) fmt::print("{}", terminal::worded(tier_set->greeting()));
+  const bool chats = model.chat_template.has_value();
+  fmt::print("try: curl {}{}{} -H 'Content-Type: application/json' -d '{}'\n", address,
+             chats ? "/v1/chat/completions" : "/v1/completions",
+             has_keys ? " -H \"Authorization: Bearer $KEY\"" : "",
+             chats ? R"({"messages": [{"role": "user", "content": "What is a pagoda?"}]})"
+                   : R"({"prompt": "Once upon a time", "max_tokens": 64})");
+  std::fflush(stdout);
+}
+
+}  // namespace pagoda::serve
