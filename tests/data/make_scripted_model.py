@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes models/scripted_calls.gguf: a llama model whose next token depends on the last one alone, so
-that its answers are known. Behind ':' it thinks, speaks and calls a tool, behind ';' it gives an
-answer; its chat template writes ':' behind a user's message and ';' behind a tool's.
+"""Writes models/scripted_calls.gguf and models/scripted_edit.gguf: llama models whose next token depends
+on the last one alone, so that their answers are known. The chat template writes ':' behind a user's
+message and ';' behind a tool's. Behind ':' scripted_calls thinks, speaks and calls a tool, behind ';'
+it gives an answer. scripted_edit writes a block of aider's format "diff" that changes greeting.txt.
 
 Embeddings are random signs, layers add nothing, and the output's row of a token is the embedding
 of the one before it. The markers of calls are control tokens, those of reasoning are user-defined.
@@ -21,6 +22,8 @@ UNKNOWN, CONTROL, USER_DEFINED, NORMAL, BYTE = 2, 3, 4, 1, 6
 CALL = ["<think>\n", "I look it up.", "\n</think>\n\n", "Let me ask.", "\n", "<tool_call>",
         '\n{"name": "get_weather", ', '"arguments": {"city": ', '"Rome"}}\n', "</tool_call>"]
 ANSWER = ["It is ", "21 degrees."]
+EDIT = ["greeting.txt\n", "```\n", "<<<<<<< SEARCH\n", "Hello!\n", "=======\n", "Good morning!\n",
+        ">>>>>>> REPLACE\n", "```"]
 
 TEMPLATE = """\
 {%- if tools %}{{ '[tools]' + tools | tojson }}{% endif %}
@@ -39,31 +42,32 @@ TEMPLATE = """\
 {%- endif %}"""
 
 
-def main():
+def write_model(name, context_tokens, scripts):
+    """`scripts`: by the character behind which each begins."""
     tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)] + ["▁"]
     types = [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL]
-    for text in CALL + ANSWER:
+    for text in sum(scripts.values(), []):
         tokens.append(text)
         types.append(CONTROL if "tool_call>" in text else USER_DEFINED)
     ids = {token: i for i, token in enumerate(tokens)}
     signs = np.random.default_rng(22).choice([-1.0, 1.0], (len(tokens), EMBEDDING))
     output = np.zeros((len(tokens), EMBEDDING))
-    for start, script in ((":", CALL), (";", ANSWER)):
+    for start, script in scripts.items():
         last = ids[f"<0x{ord(start):02X}>"]
         for text in script + ["</s>"]:
             output[ids[text]] += signs[last]
             last = ids[text]
-    for start, script in ((":", CALL), (";", ANSWER)):
+    for start, script in scripts.items():
         last = ids[f"<0x{ord(start):02X}>"]
         for text in script + ["</s>"]:
             scores = output @ signs[last]
             assert scores.argmax() == ids[text] and np.sort(scores)[-2] < 40, (text, np.sort(scores)[-3:])
             last = ids[text]
 
-    path = pathlib.Path(__file__).parent / "models" / "scripted_calls.gguf"
+    path = pathlib.Path(__file__).parent / "models" / f"{name}.gguf"
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("scripted_calls")
-    writer.add_context_length(4096)
+    writer.add_name(name)
+    writer.add_context_length(context_tokens)
     writer.add_embedding_length(EMBEDDING)
     writer.add_block_count(1)
     writer.add_feed_forward_length(EMBEDDING)
@@ -94,6 +98,12 @@ def main():
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def main():
+    write_model("scripted_calls", 4096, {":": CALL, ";": ANSWER})
+    # Prompts of aider are 10 KB of text, and a token is a byte here.
+    write_model("scripted_edit", 32768, {":": EDIT})
 
 
 if __name__ == "__main__":
