@@ -11,10 +11,12 @@ namespace pagoda::chat {
 namespace {
 
 bool has_signs(const KnownToolForm& known, std::string_view source) {
-  return !known.signs.empty() &&
-         std::all_of(known.signs.begin(), known.signs.end(), [&](std::string_view sign) {
-           return source.find(sign) != std::string_view::npos;
-         });
+  const auto has = [&](std::string_view sign) {
+    return source.find(sign) != std::string_view::npos;
+  };
+  return std::any_of(known.signs.begin(), known.signs.end(), [&](const auto& signs) {
+    return std::all_of(signs.begin(), signs.end(), has);
+  });
 }
 
 CallIdStyle find_ids(const TemplateProbe& probe) {
@@ -26,7 +28,7 @@ CallIdStyle find_ids(const TemplateProbe& probe) {
 }
 
 void use_known(const KnownToolForm& known, AnswerForm& form) {
-  form.name = std::string(known.names.front());
+  form.name = known.names.front();
   form.calls = known.calls;
   form.channels = known.channels;
   if (known.ids != CallIdStyle::kAny) form.ids = known.ids;
