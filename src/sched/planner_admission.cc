@@ -1,5 +1,6 @@
 // Admission: the planner decides which waiting sequences start.
 #include <algorithm>
+#include <span>
 
 #include "sched/planner.h"
 #include "sched/shared_prefix.h"
@@ -148,7 +149,7 @@ std::uint64_t Planner::slots_kept(const SchedulerView& now, TenantId id) const {
   return std::min<std::uint64_t>(without, options_.sequences_max / kSlotsKept);
 }
 
-// Returns true when a running sequence, or one that this plan admits, will compute at least a block
+// Returns true when a running sequence, or one that this plan admits, will publish at least a block
 // more of this sequence's prefix than the cache has. A sequence waits only for others that are at
 // least as urgent.
 bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
@@ -157,7 +158,8 @@ bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
   const std::span<const TokenId> wanted = task.scope->lookup().findable(task.tokens);
   const auto is_ahead = [&](const SequenceTask& other) {
     if (other.priority > task.priority || !other.scope->same_region(*task.scope)) return false;
-    const std::uint64_t shared = shared_prefix(wanted, other.tokens);
+    const std::uint64_t shared =
+        shared_prefix(wanted, std::span(other.tokens).first(other.tokens_to_publish()));
     return shared >= tokens_matched + demand_.block_tokens && other.tokens_computed() < shared;
   };
   for (const std::size_t i : prefills_) {

@@ -44,6 +44,16 @@ struct PageDrops {
   std::uint64_t tokens_until(std::uint64_t tokens) const {
     return policy.tokens_until_drop({prompt_tokens, tokens}, block_tokens);
   }
+  // Returns how many tokens are computed before the first page is dropped: the cache publishes no
+  // token behind them.
+  std::uint64_t tokens_published_max() const {
+    if (policy.blocks_dropped({prompt_tokens, prompt_tokens}, block_tokens) > 0) {
+      return prompt_tokens;
+    }
+    const std::uint64_t until = tokens_until(prompt_tokens);
+    constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+    return until > kAny - prompt_tokens ? kAny : prompt_tokens + until;
+  }
 };
 
 struct SequenceTask {
@@ -142,6 +152,11 @@ struct SequenceTask {
   std::uint64_t tokens_expected() const {
     constexpr std::uint64_t kBoundedTokens = std::uint64_t{1} << 16;
     return scope->policy().is_full() ? tokens_max : std::min(tokens_max, kBoundedTokens);
+  }
+  // Returns how many of the known tokens the cache will publish once they are computed.
+  std::uint64_t tokens_to_publish() const {
+    return drops ? std::min<std::uint64_t>(tokens.size(), drops->tokens_published_max())
+                 : tokens.size();
   }
   bool was_preempted() const { return preemptions > 0; }
   std::uint64_t tokens_computed() const { return sequence ? sequence->tokens_computed() : 0; }

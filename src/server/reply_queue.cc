@@ -31,7 +31,8 @@ class ReplyQueue::Sink : public engine::ReplySink {
     {
       const std::lock_guard lock(queue_->mutex_);
       std::vector<ReplyEvent>& events = queue_->batch_.events;
-      if (events.empty() || events.back().choice != choice || events.back().ending) {
+      if (!engine::ended_well(reason) || events.empty() || events.back().choice != choice ||
+          events.back().ending) {
         events.push_back({.choice = choice});
       }
       events.back().ending = {reason, record, message};

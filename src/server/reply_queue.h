@@ -32,7 +32,8 @@ struct FinishInfo {
   std::string message;
 };
 
-// A token, the end of a choice, or the last token together with the end.
+// A token, the end of a choice, or the last token together with the end. An end by an error is an
+// event of its own: a stop string in the tokens before it may have ended the choice already.
 struct ReplyEvent {
   std::uint32_t choice = 0;
   std::optional<SentToken> token = {};

@@ -1,6 +1,7 @@
 // Drafts in the engine: what is collected of them, what the cache gets, what they are counted as.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "engine/engine_fixture.h"
@@ -201,7 +202,8 @@ TEST(Drafts, ARepeatedQuestionIsDraftedFromTheTreeOfItsScope) {
   EXPECT_GT(accepted, 0u);
 }
 
-// ScriptedRunner samples token 1 and says from which row on tokens are not finite.
+// ScriptedRunner samples token 1, and says from which row of a draft on tokens are not finite and
+// behind which row its grammar ends.
 class ScriptedRunner final : public Runner {
  public:
   std::uint32_t drafts_max() const override { return 8; }
@@ -215,7 +217,9 @@ class ScriptedRunner final : public Runner {
       bool goes_on = true;
       for (std::size_t i = 0; i <= sample.drafts.size(); ++i) {
         if (goes_on) {
-          samples_.emplace_back(SampledToken{TokenId(1), {}});
+          const bool ends = !sample.drafts.empty() && grammar_ends_at == i;
+          samples_.emplace_back(
+              SampledToken{.token = TokenId(1), .score = {}, .ends_grammar = ends});
         } else {
           samples_.emplace_back(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
         }
@@ -226,6 +230,7 @@ class ScriptedRunner final : public Runner {
   Collected collect() override { return {samples_, {}, nullptr, nonfinite_}; }
 
   std::uint8_t nonfinite_row = 0;
+  std::optional<std::size_t> grammar_ends_at = {};  // row of a draft
 
  private:
   std::vector<Result<SampledToken>> samples_;
@@ -242,30 +247,50 @@ class FixedDrafter final : public speculate::Drafter {
   }
 };
 
+// Runs a request for 20 tokens whose drafts are those of FixedDrafter.
+TestSink::Given answer_scripted(ScriptedRunner& runner) {
+  CoreOptions options;
+  options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
+  options.space = "scripted";
+  FixedDrafter drafter;
+  options.drafter = &drafter;
+  kv::Cache cache({.blocks = 100});
+  sched::TenantTable tenants;
+  const SteadyClock clock;
+  Core core(options, cache, tenants, runner, clock);
+  const auto heard = std::make_shared<TestSink>(1);
+  Request request;
+  request.prompt = {TokenId(5), TokenId(6)};
+  request.end.max_tokens = 20;
+  core.submit(RequestId(1), request, heard);
+  while (core.step()) core.check();
+  return heard->answers[0];
+}
+
 TEST(Drafts, ARowBehindTheFirstOtherTokenHasNoEffectEvenIfItIsNotFinite) {
   for (std::uint8_t row = 0; row <= 6; ++row) {  // 1 + the first row that is not finite
-    CoreOptions options;
-    options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
-    options.space = "scripted";
-    FixedDrafter drafter;
-    options.drafter = &drafter;
-    kv::Cache cache({.blocks = 100});
-    sched::TenantTable tenants;
     ScriptedRunner runner;
     runner.nonfinite_row = row;
-    const SteadyClock clock;
-    Core core(options, cache, tenants, runner, clock);
-    const auto heard = std::make_shared<TestSink>(1);
-    Request request;
-    request.prompt = {TokenId(5), TokenId(6)};
-    request.end.max_tokens = 20;
-    core.submit(RequestId(1), request, heard);
-    while (core.step()) core.check();
+    const TestSink::Given given = answer_scripted(runner);
     // Rows 0, 1 and 2 of a draft count: the token behind row 2 is not the draft's.
     const bool fails = row >= 1 && row <= 3;
-    const TestSink::Given& given = heard->answers[0];
     EXPECT_EQ(given.reason, fails ? FinishReason::kError : FinishReason::kLength) << int{row};
     EXPECT_EQ(given.tokens.size(), fails ? std::size_t{row} : 20u) << int{row};
+    // The prompt's token is no draft's.
+    if (!fails) continue;
+    EXPECT_EQ(given.record.drafts.accepted, given.tokens.size() - 1) << int{row};
+  }
+}
+
+TEST(Drafts, BehindTheEndOfAGrammarNoneIsAccepted) {
+  for (const std::size_t row : {0u, 1u}) {
+    ScriptedRunner runner;
+    runner.grammar_ends_at = row;
+    const TestSink::Given given = answer_scripted(runner);
+    EXPECT_EQ(given.reason, FinishReason::kStop);
+    ASSERT_EQ(given.tokens.size(), 2 + row) << "the prompt's token, and those up to the end";
+    EXPECT_EQ(given.record.drafts.tokens, 5u);
+    EXPECT_EQ(given.record.drafts.accepted, 1 + row);
   }
 }
 

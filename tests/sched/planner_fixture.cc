@@ -98,6 +98,10 @@ class ViewOnATable {
     task.prefix_waits = planned.prefix_waits;
     task.blocks_wanted = planned.blocks_wanted;
     task.look_again_step = planned.look_again_step;
+    if (!planned.drops.empty()) {
+      task.drops = PageDrops{kv::KvPolicy::parse(planned.drops).value(), planned.prompt_of_drops,
+                             kBlockTokens};
+    }
     return task;
   }
 

@@ -49,6 +49,8 @@ struct PlannedTask {
   std::uint32_t prefix_waits = 0;
   std::uint64_t blocks_wanted = 0;
   std::uint64_t look_again_step = 0;
+  std::string drops = {};             // a KV policy that selects pages
+  std::uint64_t prompt_of_drops = 0;  // tokens behind them count as output for that policy
 };
 
 struct PlannedTenant {

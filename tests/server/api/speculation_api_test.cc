@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
 #include "server/story_fixture.h"
 
 namespace pagoda::server {
@@ -44,6 +49,73 @@ TEST(SpeculationApi, APredictionThatComesTrueIsAcceptedAndChangesNothing) {
   const Json reply =
       fixture.complete(drafted_body({{"prediction", {{"type", "content"}, {"content", parts}}}}));
   EXPECT_EQ(reply["choices"], plain["choices"]);
+}
+
+// FailingRunner computes like another runner, but fails to sample the token behind `position` where
+// one launch samples both.
+class FailingRunner final : public engine::Runner {
+ public:
+  explicit FailingRunner(engine::Runner& inner) : inner_(inner) {}
+
+  std::uint32_t hidden_width() const override { return inner_.hidden_width(); }
+  std::uint32_t drafts_max() const override { return inner_.drafts_max(); }
+  void launch(const engine::Launch& launch) override {
+    drafts_.clear();
+    std::size_t first = 0;
+    for (const engine::LaunchSample& sample : launch.samples) {
+      if (sample.position <= position && position < sample.position + sample.drafts.size()) {
+        const auto tokens = sample.drafts.first(position + 1 - sample.position);
+        drafts_.assign(tokens.begin(), tokens.end());
+        first_ = first;
+      }
+      first += 1 + sample.drafts.size();
+    }
+    inner_.launch(launch);
+  }
+  engine::Collected collect() override {
+    const engine::Collected collected = inner_.collect();
+    const bool is_sampled =
+        !drafts_.empty() &&
+        std::equal(drafts_.begin(), drafts_.end(), collected.samples.subspan(first_).begin(),
+                   [](TokenId draft, const Result<engine::SampledToken>& sample) {
+                     return sample.ok() && sample.value().token == draft;
+                   });
+    if (is_sampled) {
+      collected.samples[first_ + drafts_.size()] = Error{ErrorCode::kCorrupt, "a broken row"};
+      ++failures;
+    }
+    return collected;
+  }
+
+  std::atomic<std::uint64_t> position{UINT64_MAX};
+  std::atomic<int> failures{0};
+
+ private:
+  engine::Runner& inner_;
+  std::vector<TokenId> drafts_;  // up to the one at `position`
+  std::size_t first_ = 0;
+};
+
+// Without drafts the request has ended before that row is computed.
+TEST(SpeculationApi, AnErrorBehindAStopStringChangesNothing) {
+  std::unique_ptr<FailingRunner> failing;
+  StoryFixture fixture(100, true, [&](engine::Runner& runner) -> engine::Runner& {
+    failing = std::make_unique<FailingRunner>(runner);
+    return *failing;
+  });
+  const std::string text =
+      fixture.complete(drafted_body({{"speculative", false}}))["choices"][0]["text"];
+  const Json prediction = {{"type", "content"}, {"content", text}};
+  const Json stop = text.substr(0, 60);
+  const Json plain = fixture.complete(drafted_body({{"speculative", false}, {"stop", stop}}));
+  EXPECT_EQ(plain["choices"][0]["finish_reason"], "stop");
+  failing->position = plain["usage"]["total_tokens"].get<std::uint64_t>() - 1;
+  for (int i = 0; i < 50 && failing->failures < 2; ++i) {  // until drafts reach so far
+    const Json reply = fixture.complete(drafted_body(
+        {{"prediction", prediction}, {"stop", stop}, {"cache_salt", std::to_string(i)}}));
+    EXPECT_EQ(reply["choices"], plain["choices"]);
+  }
+  EXPECT_EQ(failing->failures, 2);
 }
 
 TEST(SpeculationApi, FieldsOfAWrongKindAreRefusedByTheirName) {
