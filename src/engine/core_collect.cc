@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "engine/accepted_drafts.h"
 #include "engine/core.h"
 #include "engine/nonfinite_rows.h"
 #include "engine/prompt_results.h"
@@ -73,24 +74,14 @@ void Core::collect_draft(const sched::ScheduledChunk& rows, std::span<Result<Sam
                          std::uint8_t nonfinite_row) {
   OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
   const auto is_open = [&] { return seq.state != sched::TaskState::kFinished; };
-  const auto is_finite = [&](std::uint32_t i) {
-    return nonfinite_row == 0 || i + 1 < nonfinite_row;
-  };
-  const auto is_accepted = [&](std::uint32_t i) {
-    return is_finite(i) && samples[i].ok() && samples[i].value().token == seq.draft[i];
-  };
-  // Nothing behind the end of a grammar was sampled. Other ends are no draft tokens.
-  const auto ends_before = [&](std::uint32_t i) {
-    return i > 0 && samples[i - 1].value().ends_grammar;
-  };
-  std::uint32_t accepted = 0;
-  while (accepted < rows.drafts && !ends_before(accepted) && is_accepted(accepted)) ++accepted;
+  const std::uint32_t accepted =
+      accepted_drafts(std::span(seq.draft).first(rows.drafts), samples, nonfinite_row);
   if (is_open())
     drafting_.note_verified(seq, rows.drafts, accepted);  // before the record of the sequence
   sched::ScheduledChunk row = {.task = &seq, .first = rows.first, .tokens = 1, .samples = true};
   for (std::uint32_t i = 0; i <= accepted && is_open(); ++i, ++row.first) {
     if (i > 0) scheduler_.accept_draft(seq);
-    collect_rows(row, samples.subspan(i, 1), is_finite(i));
+    collect_rows(row, samples.subspan(i, 1), nonfinite_row == 0 || i + 1 < nonfinite_row);
   }
   scheduler_.end_drafts(seq);
 }
