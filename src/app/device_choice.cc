@@ -68,8 +68,13 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    create_gpu_backend(device, config, weights, kernels, options));
-  if (backend) return backend;
-  return on_cpu(config, weights, kernels, options);
+  if (!backend) return on_cpu(config, weights, kernels, options);
+  if (options.draft_model) {
+    return Error{ErrorCode::kUnsupported,
+                 "`speculative_config`: GPUs verify no drafts yet; a draft model needs `device` "
+                 "cpu"};
+  }
+  return backend;
 }
 
 Result<std::unique_ptr<engine::Backend>> create_random_backend(

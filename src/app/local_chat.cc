@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "app/chat_model.h"
+#include "app/draft_model.h"
 #include "app/loaded_model.h"
 #include "app/model_finder.h"
 #include "base/random.h"
@@ -207,6 +208,8 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.kv_eviction = options.kv_eviction;
   backend_options.kv_policy = options.kv_policy;
   backend_options.speculation = options.speculation;
+  ASSIGN_OR_RETURN(backend_options.draft_model,
+                   load_draft_model(options.speculation, tokenizer, *kernels));
   backend_options.scheduler.sequences_max = 1;
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();

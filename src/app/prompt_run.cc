@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "app/draft_model.h"
 #include "app/single_request.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -76,9 +77,11 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
   const auto create = options.speculation.methods.empty() || options.no_kv_cache
                           ? create_gpu_backend
                           : create_backend;
+  engine::BackendOptions sizes = backend_options(options, model, request.context_max);
+  ASSIGN_OR_RETURN(sizes.draft_model,
+                   load_draft_model(options.speculation, model.tokenizer(), kernels));
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   create(device, model.config(), model.weights(), kernels,
-                          backend_options(options, model, request.context_max)));
+                   create(device, model.config(), model.weights(), kernels, sizes));
   if (backend) return generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
   ThreadPool pool(options.threads);

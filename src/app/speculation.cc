@@ -14,9 +14,8 @@ using Json = nlohmann::ordered_json;
 using speculate::DraftMethod;
 using speculate::SpeculationOptions;
 
-// Methods of vLLM and others that need a model beside the model, or heads in its file.
-constexpr std::string_view kOfOthers[] = {"draft_model",
-                                          "eagle",
+// Methods of vLLM and others that need heads trained for the model, or a GPU.
+constexpr std::string_view kOfOthers[] = {"eagle",
                                           "eagle3",
                                           "extract_hidden_states",
                                           "medusa",
@@ -52,6 +51,14 @@ Status add_method(std::string_view name, SpeculationOptions& options) {
   const bool is_known = std::ranges::find(kOfOthers, name) != std::end(kOfOthers);
   return refused(fmt::format("method {} {}, expected some of {}", name,
                              is_known ? "is not supported here" : "is unknown", method_list()));
+}
+
+Status check_draft_model(const SpeculationOptions& options) {
+  const bool drafts = options.methods.contains(DraftMethod::kDraftModel);
+  if (drafts == !options.draft_model.empty()) return ok_status();
+  return refused(drafts ? "method draft_model needs a model: "
+                          R"({"method": "draft_model", "model": "FILE"})"
+                        : "model is there, but draft_model is not among the methods");
 }
 
 // Reads names with commas between them.
@@ -94,6 +101,7 @@ Status read_method(const Json& json, SpeculationOptions& options) {
 
 Status check_keys(const Json& json) {
   constexpr std::string_view kKeys[] = {"method",
+                                        "model",
                                         "num_speculative_tokens",
                                         "prompt_lookup_min",
                                         "prompt_lookup_max",
@@ -106,6 +114,18 @@ Status check_keys(const Json& json) {
     return refused(fmt::format("{} is not supported here", key));
   }
   return ok_status();
+}
+
+// Exactly the method draft_model needs a model.
+Status read_draft_model(const Json& json, SpeculationOptions& options) {
+  const auto model = json.find("model");
+  if (model != json.end() && !model->is_null()) {
+    if (!model->is_string() || model->get<std::string>().empty()) {
+      return refused("model is no file, folder or name");
+    }
+    options.draft_model = model->get<std::string>();
+  }
+  return check_draft_model(options);
 }
 
 Status read_lengths(const Json& json, SpeculationOptions& options) {
@@ -146,11 +166,13 @@ Result<SpeculationOptions> parse_speculation(std::string_view text) {
   SpeculationOptions options;
   if (!text.starts_with('{')) {
     RETURN_IF_ERROR(add_methods(text, options));
+    RETURN_IF_ERROR(check_draft_model(options));
     return options;
   }
   ASSIGN_OR_RETURN(const Json json, text::parse_strict_json(text));
   RETURN_IF_ERROR(read_method(json, options));
   RETURN_IF_ERROR(check_keys(json));
+  RETURN_IF_ERROR(read_draft_model(json, options));
   RETURN_IF_ERROR(read_lengths(json, options));
   return options;
 }
@@ -179,6 +201,9 @@ std::string speculation_name(const SpeculationOptions& options) {
   for (std::size_t i = 0; i < speculate::kMethodCount; ++i) {
     if (!options.methods.contains(static_cast<DraftMethod>(i))) continue;
     names += (names.empty() ? "" : ", ") + std::string(speculate::kMethodNames[i]);
+    if (static_cast<DraftMethod>(i) == DraftMethod::kDraftModel) {
+      names += fmt::format(" {}", options.draft_model);
+    }
   }
   return names.empty() ? "off" : names;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "app/draft_model.h"
 #include "bench/benchmarks.h"
 #include "bench/samples.h"
 #include "speculate/recorded_drafter.h"
@@ -86,8 +87,8 @@ struct CaseResult {
 class SpeculateBench {
  public:
   SpeculateBench(const BenchSpeculateOptions& options, const BenchRun& run,
-                 const app::LoadedModel& model)
-      : options_(options), run_(run), model_(model) {}
+                 const app::LoadedModel& model, std::optional<engine::DraftModelParts> draft_model)
+      : options_(options), run_(run), model_(model), draft_model_(std::move(draft_model)) {}
 
   // Asks in turn without drafts and with them, in one engine. Each repeat has a cache salt of its
   // own, within which the first request is the one without: it leaves what others may find.
@@ -96,6 +97,7 @@ class SpeculateBench {
     backend.speculation = options_.speculation;
     backend.speculation.methods = one.methods;
     backend.drafter = one.drafter;
+    if (one.methods.contains(DraftMethod::kDraftModel)) backend.draft_model = draft_model_;
     ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                      BenchEngine::create(model_, run_, backend));
     CaseResult result;
@@ -155,6 +157,7 @@ class SpeculateBench {
   const BenchSpeculateOptions& options_;
   const BenchRun& run_;
   const app::LoadedModel& model_;
+  std::optional<engine::DraftModelParts> draft_model_;
 };
 
 std::vector<DraftCase> cases_of(const BenchSpeculateOptions& options,
@@ -166,28 +169,37 @@ std::vector<DraftCase> cases_of(const BenchSpeculateOptions& options,
   const std::string again = "\nThe same text again:\n\n";
   const std::vector<TokenId> copy = encode(text + again + text + again);
   const std::vector<TokenId> question = encode("The history of the pagoda begins");
-  return {{.name = "tree, repeated question",
-           .prompt = question,
-           .methods = speculate::MethodSet(DraftMethod::kTree)},
-          {.name = "tree, repeated, sampled",
-           .prompt = question,
-           .temperature = 0.8f,
-           .methods = speculate::MethodSet(DraftMethod::kTree)},
-          {.name = "suffix, copied text",
-           .prompt = copy,
-           .methods = speculate::MethodSet(DraftMethod::kSuffix)},
-          {.name = "ngram, copied text",
-           .prompt = copy,
-           .methods = speculate::MethodSet(DraftMethod::kNgram)},
-          {.name = "prediction, right",
-           .prompt = copy,
-           .methods = speculate::MethodSet(DraftMethod::kPrediction),
-           .predicts = true},
-          // Sampled at a high temperature nothing comes twice.
-          {.name = "suffix, no draft fits",
-           .prompt = question,
-           .temperature = 1.5f,
-           .methods = speculate::MethodSet(DraftMethod::kSuffix, DraftMethod::kPrediction)}};
+  std::vector<DraftCase> cases = {
+      {.name = "tree, repeated question",
+       .prompt = question,
+       .methods = speculate::MethodSet(DraftMethod::kTree)},
+      {.name = "tree, repeated, sampled",
+       .prompt = question,
+       .temperature = 0.8f,
+       .methods = speculate::MethodSet(DraftMethod::kTree)},
+      {.name = "suffix, copied text",
+       .prompt = copy,
+       .methods = speculate::MethodSet(DraftMethod::kSuffix)},
+      {.name = "ngram, copied text",
+       .prompt = copy,
+       .methods = speculate::MethodSet(DraftMethod::kNgram)},
+      {.name = "prediction, right",
+       .prompt = copy,
+       .methods = speculate::MethodSet(DraftMethod::kPrediction),
+       .predicts = true},
+      // Sampled at a high temperature nothing comes twice.
+      {.name = "suffix, no draft fits",
+       .prompt = question,
+       .temperature = 1.5f,
+       .methods = speculate::MethodSet(DraftMethod::kSuffix, DraftMethod::kPrediction)}};
+  if (options.speculation.draft_model.empty()) return cases;
+  for (const float temperature : {0.0f, 0.8f}) {
+    cases.push_back({.name = temperature == 0 ? "draft model" : "draft model, sampled",
+                     .prompt = question,
+                     .temperature = temperature,
+                     .methods = speculate::MethodSet(DraftMethod::kDraftModel)});
+  }
+  return cases;
 }
 
 void add_case(terminal::BenchReport& report, const std::string& name, const CaseResult& result) {
@@ -207,7 +219,9 @@ Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& optio
                                              {"tokens_per_second_on", "tok/s on", 1},
                                              {"ratio", "on/off", 3},
                                              {"equal", "equal"}});
-  const SpeculateBench bench(options, run, *model);
+  ASSIGN_OR_RETURN(std::optional<engine::DraftModelParts> draft_model,
+                   app::load_draft_model(options.speculation, model->tokenizer(), run.kernels()));
+  const SpeculateBench bench(options, run, *model, std::move(draft_model));
   std::vector<DraftCase> cases = cases_of(options, *model);
   terminal::ProgressBar progress("kinds of drafts", "measured", run.clock());
   bool all_equal = true;

@@ -10,6 +10,7 @@ constexpr const char* kBenchSpeculateExamples =
     "Examples:\n"
     "  pagoda bench speculate\n"
     "  pagoda bench speculate model.gguf -n 256 --repeats 5 --json\n"
+    "  pagoda bench speculate model.gguf --model-draft smaller.gguf\n"
     "Every kind of draft is measured in turn with the same request without drafts, in one engine, "
     "and the answers must be equal. The methods of --speculative-config are not used, its lengths "
     "are.";

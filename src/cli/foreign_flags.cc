@@ -49,8 +49,6 @@ constexpr std::string_view kTierFlags = "tiers are --kv-host-size, --kv-disk and
 constexpr std::string_view kRequestSays = "every request says it for itself here";
 constexpr std::string_view kVerbose =
     "there is a line per request, and --log-prompts adds their text";
-constexpr std::string_view kNoDraftModel =
-    "there are no draft models here; --speculative-config names the drafts there are";
 constexpr std::string_view kDraftLengths =
     "drafts are as long as measured times pay for here, at most --spec-draft-n-max";
 constexpr std::string_view kSwitch = "on|off|auto|0|1|true|false";
@@ -177,9 +175,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--draft", kLlama, "--spec-draft-n-max"},
     {"--draft-n", kLlama, "--spec-draft-n-max"},
     {"--spec-default", kLlama, "--spec-type", " ngram-mod"},
-    {"-md", kLlama, kNoDraftModel},
-    {"--model-draft", kLlama, kNoDraftModel},
-    {"--spec-draft-model", kLlama, kNoDraftModel},
     {"--spec-draft-n-min", kLlama, kDraftLengths},
     {"--spec-draft-p-min", kLlama, kDraftLengths},
     {"--spec-ngram-simple-size-n", kLlama, kDraftLengths},

@@ -8,8 +8,9 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTwoLetterFlags = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTwoLetterFlags = {{
     {"-ctk", "--cache-type-k"},
+    {"-md", "--model-draft"},
     {"-ctv", "--cache-type-v"},
     {"-np", "--max-num-seqs"},
 }};

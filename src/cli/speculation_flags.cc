@@ -12,7 +12,12 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
   using Parsed = Result<speculate::SpeculationOptions>;
   const auto take = [&options](const Parsed& parsed) -> std::string {
     if (!parsed.ok()) return parsed.error().message;
-    options = parsed.value();
+    speculate::SpeculationOptions taken = parsed.value();
+    if (taken.draft_model.empty() && !options.draft_model.empty()) {  // --model-draft came first
+      taken.methods.insert(speculate::DraftMethod::kDraftModel);
+      taken.draft_model = options.draft_model;
+    }
+    options = taken;
     return {};
   };
   const Flag config =
@@ -20,10 +25,11 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
           .add_parsed(
               "--speculative-config",
               [take](const std::string& text) { return take(app::parse_speculation(text)); },
-              fmt::format("draft tokens, which change no answer: JSON with vLLM's fields, or names "
-                          "of methods with commas: prediction, tree, suffix, ngram, constraint; "
-                          "none switches them off (default {})",
-                          app::speculation_name(options)))
+              fmt::format(
+                  "draft tokens, which change no answer: JSON with vLLM's fields, or names "
+                  "of methods with commas: prediction, tree, suffix, ngram, constraint, "
+                  "and draft_model in JSON with its model; none switches them off (default {})",
+                  app::speculation_name(options)))
           .type_name("CONFIG");
   command
       .add_parsed(
@@ -32,6 +38,18 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
           "the same by llama.cpp's names: none, ngram-simple, ngram-map-k, ngram-map-k4v, "
           "ngram-mod, all of which are suffix here")
       .type_name("TYPE")
+      .excludes(config);
+  command
+      .add_parsed(
+          "--model-draft,--spec-draft-model",
+          [&options](const std::string& model) -> std::string {
+            options.methods.insert(speculate::DraftMethod::kDraftModel);
+            options.draft_model = model;
+            return {};
+          },
+          "a smaller model with the same vocabulary that drafts tokens, beside the other methods: "
+          "a file, a folder or a name; also -md")
+      .type_name("MODEL")
       .excludes(config);
   command
       .add_option("--spec-draft-n-max,--draft-max", options.tokens_max,

@@ -19,8 +19,9 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
       clock_(clock),
       scheduler_(options.scheduler, cache, tenants, runner.launches_ahead()),
       meters_(tenants),
-      drafting_({options.speculation, options.drafter, options.limits.vocabulary}, cache,
-                scheduler_, runner, meters_),
+      drafting_(
+          {options.speculation, options.drafter, options.draft_model, options.limits.vocabulary},
+          cache, scheduler_, runner, meters_, clock),
       assembler_(cache.options().groups.size(), options.scheduler.sequences_max) {
   if (!options.tiers.stores.empty() && cache.options().share) {
     tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
@@ -279,11 +280,10 @@ Result<std::uint64_t> Core::close_session(const SessionName& name) {
 void Core::reset(std::optional<TenantId> tenant) {
   cache_.advance_time(clock_.now_ns());
   forget_session_prompts(tenant);
+  drafting_.forget(tenant);
   if (tenant) {
-    drafting_.forget(*tenant);
     cache_.clear(kv::OwnerId(tenant->value()));
   } else {
-    drafting_.forget_all();
     cache_.clear();
   }
 }
@@ -299,7 +299,7 @@ void Core::forget_session_prompts(std::optional<TenantId> tenant) {
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().forbid(owner);
   session_prompts_.forget(TenantId(owner.value()));
-  drafting_.forget(TenantId(owner.value()));
+  drafting_.retire(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
@@ -310,7 +310,7 @@ bool Core::removal_may_go_on(kv::OwnerId owner) const {
 std::uint64_t Core::end_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().allow(owner);
   session_prompts_.forget(TenantId(owner.value()));
-  drafting_.forget(TenantId(owner.value()));
+  drafting_.retire(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 

@@ -44,6 +44,7 @@ struct CoreOptions {
   TierOptions tiers;                // stores outside the pool
   speculate::SpeculationOptions speculation = {};
   speculate::Drafter* drafter = nullptr;  // for measurements and tests; must outlive the core
+  DraftModel* draft_model = nullptr;      // must outlive the core; nullptr: there is none
 };
 
 class Core {

@@ -5,6 +5,11 @@
 namespace pagoda::engine {
 namespace {
 
+// A draft model computes up to so many tokens that it lacks together with a draft.
+constexpr std::uint64_t kMissingTokensMax = 64;
+// The time in which a draft model catches up with sequences, as a share of a step's.
+constexpr double kCatchUpShare = 0.5;
+
 // True: the chunk is the last token of a sequence that has begun to answer, and all tokens before
 // it are computed. Only then is it known what the draft follows.
 bool may_have_draft(const sched::ScheduledChunk& chunk) {
@@ -17,12 +22,14 @@ bool may_have_draft(const sched::ScheduledChunk& chunk) {
 }  // namespace
 
 Drafting::Drafting(const DraftingOptions& options, const kv::Cache& cache,
-                   sched::Scheduler& scheduler, const Runner& runner, EngineMeters& meters)
+                   sched::Scheduler& scheduler, const Runner& runner, EngineMeters& meters,
+                   const Clock& clock)
     : options_(options),
       cache_(cache),
       scheduler_(scheduler),
       runner_(runner),
       meters_(meters),
+      clock_(clock),
       speculator_(options.speculation, options.drafter) {}
 
 void Drafting::open(OpenRequest& open, const Request& request) {
@@ -35,10 +42,15 @@ void Drafting::open(OpenRequest& open, const Request& request) {
       .prediction = speculator_.predict(request.prediction),
       .tokens_expected = open.sequences.front()->tokens_expected(),
       .tokens_max = most,
+      .is_sampled = !is_greedy(request.sampling),
       .scope = {is_public ? 0 : request.tenant.value(), request.cache_salt}};
   for (const auto& seq : open.sequences) {
     seq->drafting = speculator_.open(terms);
     seq->draft.reserve(speculate::kDraftTokensMax);
+    if (options_.model == nullptr || seq->drops) continue;
+    seq->drafted = std::make_unique<DraftedSequence>(
+        *options_.model,
+        options_.model->scope(request.cache_salt, kv::OwnerId(request.tenant.value())));
   }
 }
 
@@ -49,33 +61,81 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
     if (seq.drafting) speculator_.start(*seq.drafting);
   }
   std::uint32_t rows = 0;
-  for (const sched::ScheduledChunk& chunk : step.chunks) rows += chunk.tokens;
-  speculator_.begin_step(rows);
+  std::uint32_t candidates = 0;
+  for (const sched::ScheduledChunk& chunk : step.chunks) {
+    rows += chunk.tokens;
+    candidates += may_have_draft(chunk) ? 1 : 0;
+  }
+  if (candidates == 0) return;
+  speculator_.begin_step(
+      rows, options_.model == nullptr ? 0 : options_.model->seconds(candidates) / candidates);
   std::uint64_t tokens_left = plan.tokens_left;
   for (sched::ScheduledChunk& chunk : step.chunks) {
-    if (tokens_left == 0) return;
+    if (tokens_left == 0) break;
+    if (!may_have_draft(chunk)) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
-    if (!may_have_draft(chunk) || !propose(seq, tokens_left)) continue;
-    const std::uint32_t drafts = scheduler_.add_drafts(
-        chunk, static_cast<std::uint32_t>(seq.draft.size()), plan.load.empty());
+    std::uint32_t drafts = propose(seq, tokens_left);
+    if (drafts == 0) continue;
+    if (seq.drafting->method == speculate::DraftMethod::kDraftModel) {
+      jobs_.back().drafts = drafts;
+      job_chunks_.back() = &chunk;
+    } else {
+      drafts = scheduler_.add_drafts(chunk, drafts, plan.load.empty());
+    }
     tokens_left -= drafts;
     if (drafts > 0) speculator_.note_drafted(*seq.drafting, drafts);
   }
+  if (!jobs_.empty()) run_model(plan);
 }
 
-bool Drafting::propose(OpenSequence& seq, std::uint64_t tokens_left) {
+// Returns how many draft tokens the sequence gets; the last job is to find them where the method is
+// the draft model.
+std::uint32_t Drafting::propose(OpenSequence& seq, std::uint64_t tokens_left) {
   const std::uint64_t most = std::min({tokens_left, seq.tokens_max - seq.tokens.size() - 1,
                                        std::uint64_t{speculate::kDraftTokensMax}});
+  const auto drafts_max = static_cast<std::uint32_t>(most);
   const speculate::DraftQuery query = {.tokens = seq.tokens,
                                        .prompt_tokens = seq.prompt_tokens,
                                        .cache = &cache_,
                                        .sequence = &*seq.sequence,
-                                       .forced = seq.sampling.forced_tokens()};
-  if (!speculator_.propose(query, *seq.drafting, static_cast<std::uint32_t>(most), seq.draft)) {
-    return false;
-  }
+                                       .forced = seq.sampling.forced_tokens(),
+                                       .has_model = may_use_model(seq, drafts_max)};
+  const std::uint32_t drafts = speculator_.propose(query, *seq.drafting, drafts_max, seq.draft);
+  if (drafts > 0 && seq.drafting->method == speculate::DraftMethod::kDraftModel) return drafts;
   cut_draft(seq);
-  return !seq.draft.empty();
+  return static_cast<std::uint32_t>(seq.draft.size());
+}
+
+// True: a draft of the draft model would pay, and the model has computed the sequence's tokens or
+// is about to. Either way a sequence for which it would pay has a job from now on, by which the
+// model keeps up with it.
+bool Drafting::may_use_model(OpenSequence& seq, std::uint32_t drafts_max) {
+  if (!seq.drafted || speculator_.weigh_model(*seq.drafting, drafts_max) == 0) return false;
+  const auto missing = options_.model->tokens_missing(*seq.drafted, seq.tokens);
+  if (!missing) return false;
+  jobs_.push_back({.drafted = seq.drafted.get(), .tokens = seq.tokens, .draft = &seq.draft});
+  job_chunks_.push_back(nullptr);
+  return *missing <= kMissingTokensMax;
+}
+
+void Drafting::run_model(const sched::Plan& plan) {
+  const bool has_same_ids = options_.model->options().vocabulary == options_.vocabulary;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (job_chunks_[i] == nullptr) continue;
+    const auto& seq = static_cast<const OpenSequence&>(*job_chunks_[i]->task);
+    jobs_[i].sampling = seq.sampling.for_drafts(seq.drafting->model_draws, has_same_ids);
+  }
+  const double step_seconds = speculator_.costs().seconds(speculator_.rows());
+  options_.model->draft(jobs_, options_.model->tokens_in(step_seconds * kCatchUpShare), clock_);
+  for (sched::ScheduledChunk* const chunk : job_chunks_) {
+    if (chunk == nullptr) continue;
+    OpenSequence& seq = static_cast<OpenSequence&>(*chunk->task);
+    cut_draft(seq);
+    if (seq.draft.empty()) continue;
+    scheduler_.add_drafts(*chunk, static_cast<std::uint32_t>(seq.draft.size()), plan.load.empty());
+  }
+  jobs_.clear();
+  job_chunks_.clear();
 }
 
 // Cuts the draft before the first token that is not in the vocabulary, or that the sequence ends
@@ -107,6 +167,21 @@ void Drafting::note_step(const sched::Step& step, double seconds) {
     rows += chunk.tokens;
   }
   speculator_.note_step(rows, seconds);
+}
+
+void Drafting::forget(std::optional<TenantId> tenant) {
+  if (tenant) {
+    speculator_.forget(tenant->value());
+  } else {
+    speculator_.forget_all();
+  }
+  if (options_.model == nullptr) return;
+  options_.model->clear(tenant ? std::optional(kv::OwnerId(tenant->value())) : std::nullopt);
+}
+
+void Drafting::retire(TenantId tenant) {
+  speculator_.forget(tenant.value());
+  if (options_.model != nullptr) options_.model->retire(kv::OwnerId(tenant.value()));
 }
 
 void Drafting::note_end(const OpenSequence& seq, std::uint64_t prompt_tokens) {

@@ -5,7 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "base/clock.h"
+#include "engine/draft_model.h"
 #include "engine/engine_meters.h"
 #include "engine/open_request.h"
 #include "engine/request.h"
@@ -19,6 +23,7 @@ namespace pagoda::engine {
 struct DraftingOptions {
   speculate::SpeculationOptions speculation = {};
   speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator
+  DraftModel* model = nullptr;            // must outlive the object; nullptr: there is none
   std::uint32_t vocabulary = 0;
 };
 
@@ -26,7 +31,7 @@ class Drafting {
  public:
   // All must outlive the object.
   Drafting(const DraftingOptions& options, const kv::Cache& cache, sched::Scheduler& scheduler,
-           const Runner& runner, EngineMeters& meters);
+           const Runner& runner, EngineMeters& meters, const Clock& clock);
 
   const speculate::Speculator& speculator() const { return speculator_; }
 
@@ -42,12 +47,16 @@ class Drafting {
   // The sequence, whose prompt has so many tokens, has ended.
   void note_end(const OpenSequence& seq, std::uint64_t prompt_tokens);
 
-  // Forgets what a tenant generated in its private scopes, or what all did.
-  void forget(TenantId tenant) { speculator_.forget(tenant.value()); }
-  void forget_all() { speculator_.forget_all(); }
+  // Forgets what a tenant generated in its private scopes and what the draft model has computed
+  // there, or all.
+  void forget(std::optional<TenantId> tenant);
+  // The same of a tenant that is removed: what its running requests add is not found again.
+  void retire(TenantId tenant);
 
  private:
-  bool propose(OpenSequence& seq, std::uint64_t tokens_left);
+  std::uint32_t propose(OpenSequence& seq, std::uint64_t tokens_left);
+  bool may_use_model(OpenSequence& seq, std::uint32_t drafts_max);
+  void run_model(const sched::Plan& plan);
   void cut_draft(OpenSequence& seq) const;
 
   DraftingOptions options_;
@@ -55,7 +64,11 @@ class Drafting {
   sched::Scheduler& scheduler_;
   const Runner& runner_;
   EngineMeters& meters_;
+  const Clock& clock_;
   speculate::Speculator speculator_;
+  // The work of the draft model in the step that is being made, and the chunks that get its drafts.
+  std::vector<DraftModel::Job> jobs_;
+  std::vector<sched::ScheduledChunk*> job_chunks_;  // [job]; nullptr: the job only catches up
 };
 
 }  // namespace pagoda::engine

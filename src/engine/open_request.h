@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/draft_counts.h"
+#include "engine/draft_model.h"
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
@@ -23,7 +24,8 @@ struct OpenSequence final : sched::SequenceTask {
   std::uint32_t index = 0;
   SamplingState sampling;
   std::unique_ptr<speculate::SequenceDrafting> drafting = {};  // nullptr: nothing is drafted
-  std::vector<TokenId> draft = {};  // the draft tokens of the launch that runs
+  std::unique_ptr<DraftedSequence> drafted = {};  // nullptr: no draft model drafts for it
+  std::vector<TokenId> draft = {};                // the draft tokens of the launch that runs
   DraftCounts draft_counts = {};
   std::uint64_t scores_launched = 0;  // the last prompt position scored, or being scored
   std::uint64_t scores_taken = 0;

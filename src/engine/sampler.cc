@@ -97,6 +97,24 @@ SamplingState SamplingState::fork(std::uint32_t sequence) const {
   return other;
 }
 
+SamplingState SamplingState::for_drafts(bool draws, bool has_same_ids) const {
+  SamplingParams options = options_;
+  options.logprobs.reset();
+  options.prompt_logprobs.reset();
+  if (!draws) options.temperature = 0;
+  if (!has_same_ids) {
+    options.logit_bias = {};
+    options.repetition_penalty = 1;
+    options.presence_penalty = options.frequency_penalty = 0;
+  }
+  SamplingState other(std::move(options), {}, end_);
+  other.generated_ = generated_;
+  if (!has_same_ids) return other;
+  other.seen_ = seen_;
+  other.constraint_ = constraint_;
+  return other;
+}
+
 void SamplingState::accept(TokenId token) {
   ++generated_;
   if (has_penalties(options_)) seen_.add_output_token(token);

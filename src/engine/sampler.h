@@ -45,6 +45,11 @@ class SamplingState {
   // 0 being the first, whose options hold that sequence's seed (seed_of_sequence).
   SamplingState fork(std::uint32_t sequence) const;
 
+  // Returns the state by which a draft model chooses the tokens that may follow: with the random
+  // numbers of this state where it `draws`, else the likeliest ones. What depends on token ids,
+  // such as biases and grammars, is left out unless the model has the same token ids.
+  SamplingState for_drafts(bool draws, bool has_same_ids) const;
+
   // Restricts the output to the grammar of `matcher`.
   void constrain(const structured::Matcher& matcher) { constraint_.emplace(matcher); }
   // Computes what sampling needs besides the logits, unless that was done since the last token.

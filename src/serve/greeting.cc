@@ -10,6 +10,17 @@
 #include "terminal/messages.h"
 
 namespace pagoda::serve {
+namespace {
+
+// The KV memory that a draft model takes beside the model's.
+std::string draft_cache_of(const engine::Backend& backend) {
+  const engine::Backend* const draft = backend.draft_backend();
+  if (draft == nullptr) return {};
+  return fmt::format(", whose KV cache is {} tokens ({})", draft->kv_tokens(),
+                     format_byte_size(static_cast<double>(draft->kv_bytes())));
+}
+
+}  // namespace
 
 // Runners of GPUs verify no drafts yet.
 std::string speculation_of(const engine::Backend& backend) {
@@ -54,7 +65,7 @@ void print_greeting(const GreetingFacts& facts) {
                : passes               ? "at most, and may pass the context"
                         : "at most, and ends with the context, as the cache is small");
   }
-  fmt::print("speculation {}\n", speculation_of(backend));
+  fmt::print("speculation {}{}\n", speculation_of(backend), draft_cache_of(backend));
   std::fflush(stdout);  // a remote store may take a second to say whether it is there
   if (tier_set != nullptr) fmt::print("{}", terminal::worded(tier_set->greeting()));
   const bool chats = model.chat_template.has_value();

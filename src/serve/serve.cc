@@ -10,6 +10,7 @@
 #include <ctime>
 #include <memory>
 
+#include "app/draft_model.h"
 #include "app/kv_dtype.h"
 #include "app/loaded_model.h"
 #include "app/mask_tokens.h"
@@ -256,6 +257,8 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
   ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
   fit_to_model(options, *source, sizes);
+  ASSIGN_OR_RETURN(sizes.draft_model,
+                   app::load_draft_model(options.speculation, source->tokenizer(), *kernels));
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    create_admitted_backend(options, *source, sizes));
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));

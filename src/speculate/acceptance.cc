@@ -10,6 +10,7 @@ constexpr std::array<std::array<float, 4>, kMethodCount> kUsual = {{
     {0.35f, 0.50f, 0.65f, 0.80f},  // suffix
     {0.35f, 0.50f, 0.65f, 0.80f},  // ngram
     {1.00f, 1.00f, 1.00f, 1.00f},  // constraint
+    {0.70f, 0.70f, 0.70f, 0.70f},  // draft_model, whose classes are rules (drafter.h)
 }};
 
 constexpr float kWeight = 3.0f;         // tokens that what is usual counts as

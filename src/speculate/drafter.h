@@ -47,6 +47,10 @@ struct SequenceDrafting {
   // The draft that is being verified.
   DraftMethod method = DraftMethod::kTree;
   std::uint32_t match = 0;
+  // How the draft model chooses tokens for the sequence: by the sequence's own random numbers, or
+  // the likeliest one. Both are the same for a sequence that is not sampled.
+  bool is_sampled = false;
+  bool model_draws = false;
 };
 
 // ForcedTokens know which tokens must come next: those about which a grammar leaves no choice.
@@ -64,7 +68,12 @@ struct DraftQuery {
   const kv::Cache* cache = nullptr;
   const kv::Sequence* sequence = nullptr;  // has computed all tokens but the last
   ForcedTokens* forced = nullptr;          // nullptr: the sequence has no grammar
+  bool has_model = false;                  // a draft model has computed the tokens, or nearly
 };
+
+// The rules of the draft model have rates of their own, in classes of matches.
+inline constexpr std::uint32_t kLikeliestRule = 0;
+inline constexpr std::uint32_t kDrawnRule = 4;
 
 struct Proposal {
   std::uint32_t tokens = 0;  // written; 0: nothing fits

@@ -15,11 +15,12 @@ enum class DraftMethod : std::uint8_t {
   kSuffix,  // what followed the last tokens before, in this text or in past outputs of the scope
   kNgram,   // what followed the last n tokens first in this text (vLLM's rule)
   kConstraint,  // tokens that the grammar of the request leaves no choice about
+  kDraftModel,  // tokens of a smaller model
 };
 
-inline constexpr std::size_t kMethodCount = 5;
+inline constexpr std::size_t kMethodCount = 6;
 inline constexpr std::array<std::string_view, kMethodCount> kMethodNames = {
-    "prediction", "tree", "suffix", "ngram", "constraint"};
+    "prediction", "tree", "suffix", "ngram", "constraint", "draft_model"};
 
 constexpr std::string_view method_name(DraftMethod method) {
   return kMethodNames[static_cast<std::size_t>(method)];

@@ -63,16 +63,17 @@ void RowCosts::estimate() {
   for (std::uint32_t r = kRowsMax; r-- > 1;) seconds_[r] = std::min(seconds_[r], seconds_[r + 1]);
 }
 
-RowCosts::Choice RowCosts::choose(double tokens, std::uint32_t rows, double probability,
-                                  std::uint32_t drafts_max) const {
+RowCosts::Choice RowCosts::choose(const Load& load, double probability, std::uint32_t drafts_max,
+                                  double draft_seconds) const {
   Choice best;
-  best.tokens_per_second = tokens / seconds(rows) * kGainMin;
+  best.tokens_per_second = load.tokens / (seconds(load.rows) + load.draft_seconds) * kGainMin;
   double reached = 1;
   double expected = 0;
   for (std::uint32_t drafts = 1; drafts <= drafts_max; ++drafts) {
     reached *= probability;
     expected += reached;
-    const double rate = (tokens + expected) / seconds(rows + drafts);
+    const double took = seconds(load.rows + drafts) + load.draft_seconds + drafts * draft_seconds;
+    const double rate = (load.tokens + expected) / took;
     if (rate > best.tokens_per_second) best = {drafts, expected, rate};
   }
   return best;

@@ -29,10 +29,16 @@ class RowCosts {
     double tokens = 0;         // that are expected of them
     double tokens_per_second = 0;
   };
-  // A step has `rows` rows and is expected to give `tokens` tokens. Chooses how many draft tokens,
-  // up to drafts_max, are added, where each is accepted with `probability` if those before it are.
-  Choice choose(double tokens, std::uint32_t rows, double probability,
-                std::uint32_t drafts_max) const;
+  // What a step has so far.
+  struct Load {
+    double tokens = 0;  // that are expected of it
+    std::uint32_t rows = 0;
+    double draft_seconds = 0;  // that finding its drafts takes
+  };
+  // Chooses how many draft tokens, up to drafts_max, are added to a step, where each takes
+  // `draft_seconds` to find and is accepted with `probability` if those before it are.
+  Choice choose(const Load& load, double probability, std::uint32_t drafts_max,
+                double draft_seconds = 0) const;
 
  private:
   struct Measured {

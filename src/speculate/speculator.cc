@@ -41,6 +41,7 @@ std::unique_ptr<SequenceDrafting> Speculator::open(const SequenceTerms& terms) {
   }
   if (suffix && options_.suffix_requests > 0) drafting->past = outputs_.open(terms.scope);
   drafting->prediction.text = terms.prediction;
+  drafting->is_sampled = terms.is_sampled;
   return drafting;
 }
 
@@ -55,8 +56,39 @@ std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId
                                                gram_);
 }
 
-bool Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
-                         std::uint32_t tokens_max, std::vector<TokenId>& draft) {
+RowCosts::Choice Speculator::choose(double probability, std::uint32_t drafts_max,
+                                    double draft_seconds) const {
+  if (options_.weighs_costs) return costs_.choose(load_, probability, drafts_max, draft_seconds);
+  return {.drafts = drafts_max,
+          .tokens = static_cast<double>(drafts_max),
+          .tokens_per_second = probability};
+}
+
+// The rule that was accepted more often so far is the one that is used; the other's rate recovers
+// while it is not.
+RowCosts::Choice Speculator::choose_model(SequenceDrafting& drafting,
+                                          std::uint32_t tokens_max) const {
+  const auto rate = [&](std::uint32_t rule) {
+    return drafting.acceptance.probability(DraftMethod::kDraftModel, rule);
+  };
+  drafting.model_draws = drafting.is_sampled && rate(kDrawnRule) >= rate(kLikeliestRule);
+  const std::uint32_t rule = drafting.model_draws ? kDrawnRule : kLikeliestRule;
+  return choose(rate(rule), tokens_max, model_seconds_);
+}
+
+std::uint32_t Speculator::weigh_model(SequenceDrafting& drafting, std::uint32_t tokens_max) {
+  const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
+  const std::uint32_t drafts = choose_model(drafting, most).drafts;
+  const std::uint32_t chosen = drafting.model_draws ? kDrawnRule : kLikeliestRule;
+  for (const std::uint32_t rule : {kLikeliestRule, kDrawnRule}) {
+    if (drafts > 0 && rule == chosen) continue;
+    drafting.acceptance.note_unused(DraftMethod::kDraftModel, rule);
+  }
+  return drafts;
+}
+
+std::uint32_t Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
+                                  std::uint32_t tokens_max, std::vector<TokenId>& draft) {
   draft.clear();
   start(drafting);  // of a fork, which nobody admits
   const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
@@ -64,18 +96,24 @@ bool Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
   if (forced_ != nullptr) {
     const Proposal forced = forced_->propose(query, drafting, std::span(proposed_));
     draft.assign(proposed_.begin(), proposed_.begin() + std::min(forced.tokens, most));
-    return !draft.empty();
+    drafting.method = DraftMethod::kTree;
+    return static_cast<std::uint32_t>(draft.size());
   }
   // Nobody looks for a draft that would not pay if all of it were accepted.
-  if (most == 0 || costs_.choose(tokens_, rows_, 1.0, most).drafts == 0) return false;
+  if (most == 0 || choose(1.0, most).drafts == 0) return 0;
   RowCosts::Choice best;
+  if (query.has_model) {
+    best = choose_model(drafting, most);
+    drafting.method = DraftMethod::kDraftModel;
+    drafting.match = drafting.model_draws ? kDrawnRule : kLikeliestRule;
+  }
   for (std::size_t i = 0; i < drafters_.size(); ++i) {
     if (!drafters_[i]) continue;
     const Proposal proposal = drafters_[i]->propose(query, drafting, room);
     if (proposal.tokens == 0) continue;
     const auto method = static_cast<DraftMethod>(i);
     const double probability = drafting.acceptance.probability(method, proposal.match);
-    const RowCosts::Choice choice = costs_.choose(tokens_, rows_, probability, proposal.tokens);
+    const RowCosts::Choice choice = choose(probability, proposal.tokens);
     if (choice.drafts == 0) {
       drafting.acceptance.note_unused(method, proposal.match);
       continue;
@@ -86,14 +124,15 @@ bool Speculator::propose(const DraftQuery& query, SequenceDrafting& drafting,
     drafting.match = proposal.match;
     draft.assign(room.begin(), room.begin() + choice.drafts);
   }
-  return best.drafts > 0;
+  return best.drafts;
 }
 
 void Speculator::note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens) {
   const double probability = drafting.acceptance.probability(drafting.method, drafting.match);
   double reached = 1;
-  for (std::uint32_t i = 0; i < tokens; ++i) tokens_ += reached *= probability;
-  rows_ += tokens;
+  for (std::uint32_t i = 0; i < tokens; ++i) load_.tokens += reached *= probability;
+  load_.rows += tokens;
+  if (drafting.method == DraftMethod::kDraftModel) load_.draft_seconds += tokens * model_seconds_;
 }
 
 void Speculator::note_verified(SequenceDrafting& drafting, std::uint32_t drafted,

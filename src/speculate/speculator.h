@@ -33,6 +33,7 @@ class Speculator {
     std::shared_ptr<const PredictedText> prediction = {};
     std::uint64_t tokens_expected = 0;  // of prompt and output
     std::uint32_t tokens_max = kDraftTokensMax;
+    bool is_sampled = false;  // by random numbers
     ScopeOutputs::Scope scope = {};
   };
   std::unique_ptr<SequenceDrafting> open(const SequenceTerms& terms);
@@ -42,15 +43,20 @@ class Speculator {
   // would look at it.
   std::shared_ptr<const PredictedText> predict(std::span<const TokenId> tokens) const;
 
-  // Begins a step of so many rows without drafts.
-  void begin_step(std::uint32_t rows) {
-    rows_ = rows;
-    tokens_ = rows;
+  // Begins a step of so many rows without drafts, in which a token of the draft model takes
+  // `model_seconds` for each sequence.
+  void begin_step(std::uint32_t rows, double model_seconds = 0) {
+    load_ = {.tokens = static_cast<double>(rows), .rows = rows};
+    model_seconds_ = model_seconds;
   }
-  // Writes the draft of a sequence, at most `tokens_max` tokens, to `draft`, which has room for
-  // kDraftTokensMax. False: there is none that pays.
-  bool propose(const DraftQuery& query, SequenceDrafting& drafting, std::uint32_t tokens_max,
-               std::vector<TokenId>& draft);
+  std::uint32_t rows() const { return load_.rows; }
+  // Returns how many tokens of the draft model would pay; 0: none.
+  std::uint32_t weigh_model(SequenceDrafting& drafting, std::uint32_t tokens_max);
+  // Chooses the draft of a sequence, at most `tokens_max` tokens, and returns how many it has; 0:
+  // there is none that pays. Its tokens are in `draft`, which has room for kDraftTokensMax, unless
+  // drafting.method is kDraftModel: they are the draft model's to find.
+  std::uint32_t propose(const DraftQuery& query, SequenceDrafting& drafting,
+                        std::uint32_t tokens_max, std::vector<TokenId>& draft);
   // The step has so many draft tokens of the sequence.
   void note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens);
 
@@ -64,6 +70,10 @@ class Speculator {
   void forget_all() { outputs_.forget_all(); }
 
  private:
+  RowCosts::Choice choose(double probability, std::uint32_t drafts_max,
+                          double draft_seconds = 0) const;
+  RowCosts::Choice choose_model(SequenceDrafting& drafting, std::uint32_t tokens_max) const;
+
   SpeculationOptions options_;
   Drafter* forced_;
   std::uint32_t gram_;
@@ -71,9 +81,8 @@ class Speculator {
   ScopeOutputs outputs_;
   RowCosts costs_;
   std::array<TokenId, kDraftTokensMax> proposed_;
-  // Rows and expected tokens of the step that is being made.
-  std::uint32_t rows_ = 0;
-  double tokens_ = 0;  // that are expected of it
+  RowCosts::Load load_;  // of the step that is being made
+  double model_seconds_ = 0;
 };
 
 }  // namespace pagoda::speculate

@@ -54,10 +54,25 @@ TEST(SpeculationConfig, KeysAreVllms) {
   EXPECT_EQ(lookup(R"(, "prompt_lookup_min": 2, "prompt_lookup_max": 4)"), std::pair(2u, 4u));
 }
 
+TEST(SpeculationConfig, ADraftModelIsAMethodWithItsModel) {
+  for (const char* const text :
+       {R"({"model": "draft.gguf"})", R"({"method": "draft_model", "model": "draft.gguf"})"}) {
+    const SpeculationOptions options = parse_speculation(text).value();
+    EXPECT_EQ(options.methods, MethodSet(DraftMethod::kDraftModel));
+    EXPECT_EQ(options.draft_model, "draft.gguf");
+  }
+  const SpeculationOptions both =
+      parse_speculation(R"({"method": ["tree", "draft_model"], "model": "m"})").value();
+  EXPECT_EQ(speculation_name(both), "tree, draft_model m");
+}
+
 TEST(SpeculationConfig, WhatIsNotHereIsRefusedByItsName) {
   EXPECT_THAT(refusal(R"({"method": "eagle3"})"), HasSubstr("eagle3 is not supported here"));
   EXPECT_THAT(refusal("mtp"), HasSubstr("mtp is not supported here"));
-  EXPECT_THAT(refusal(R"({"model": "draft.gguf"})"), HasSubstr("draft_model is not supported"));
+  EXPECT_THAT(refusal("tree,draft_model"), HasSubstr("draft_model needs a model"));
+  EXPECT_THAT(refusal(R"({"method": "draft_model", "model": 3})"), HasSubstr("model is no file"));
+  EXPECT_THAT(refusal(R"({"method": "tree", "model": "draft.gguf"})"),
+              HasSubstr("draft_model is not among the methods"));
   EXPECT_THAT(refusal("magic"), HasSubstr("magic is unknown, expected some of prediction, tree"));
   EXPECT_THAT(refusal("{}"), HasSubstr("method is missing"));
   EXPECT_THAT(refusal(R"({"method": 3})"), HasSubstr("method"));

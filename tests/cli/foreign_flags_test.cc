@@ -30,7 +30,7 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag :
        {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-draft-n-min",
         "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
-        "--tp", "-sm", "-md", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
+        "--tp", "-sm", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
         "--root-path", "--kv-transfer-config"}) {
     const Captured answer = run_captured({"serve", flag, "1"});
     EXPECT_EQ(answer.exit_status, 2);

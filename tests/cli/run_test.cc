@@ -48,6 +48,25 @@ TEST(Run, TheClosingLineHoldsTheFiguresAndGoesToStderr) {
   EXPECT_THAT(story.out, testing::Not(HasSubstr("tok/s")));
 }
 
+TEST(Run, ADraftModelChangesNoText) {
+  const std::string models = std::string(PAGODA_TEST_DATA) + "/models/";
+  for (const std::vector<std::string>& sampling :
+       {std::vector<std::string>{}, {"--temp", "0.9", "--top-p", "0.95", "--seed", "4"}}) {
+    std::vector<std::string> words = {"-p", "Once upon a time", "-n", "60"};
+    words.insert(words.end(), sampling.begin(), sampling.end());
+    const Captured plain = run_story(words);
+    words.insert(words.end(), {"-md", models + "stories260K.gguf", "--device", "cpu"});
+    const Captured drafted = run_story(words);
+    EXPECT_EQ(drafted.exit_status, 0) << drafted.err;
+    EXPECT_EQ(drafted.out, plain.out);
+  }
+  const Captured other =
+      run_story({"-p", "x", "-n", "1", "-md", models + "scripted_calls.gguf", "--device", "cpu"});
+  EXPECT_NE(other.exit_status, 0);
+  EXPECT_THAT(other.err, HasSubstr("draft model: "));
+  EXPECT_THAT(other.err, HasSubstr("it must have the same ones"));
+}
+
 TEST(Run, WithoutTheKvCacheTheTextIsTheSame) {
   for (const std::vector<std::string>& sampling :
        {std::vector<std::string>{}, {"--temp", "0.9", "--top-p", "0.95", "--seed", "4"}}) {

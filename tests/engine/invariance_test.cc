@@ -10,6 +10,7 @@
 #include "engine/engine_fixture.h"
 #include "engine/list_constraint.h"
 #include "engine/single_sequence.h"
+#include "model/quantised_copy.h"
 #include "model/seeded_model.h"
 #include "speculate/recorded_drafter.h"
 
@@ -195,9 +196,8 @@ std::uint64_t run_mix(const model::ModelParts& model, const std::vector<Request>
     accepted += drafts.accepted;
     rejected += drafts.tokens - drafts.accepted;
   }
-  const bool all_drop = std::ranges::all_of(requests, [&](const Request& request) {
-    return drops_pages(request, options.block_tokens);
-  });
+  const bool all_drop = std::ranges::all_of(
+      requests, [&](const Request& request) { return drops_pages(request, options.block_tokens); });
   EXPECT_EQ(accepted > 0, !all_drop);
   EXPECT_EQ(rejected > 0, !all_drop);
   EXPECT_GT(joins.count, 0u);
@@ -216,6 +216,30 @@ TEST(EngineInvariance, StoriesWithTooLittleMemory) {
   const model::TestModel model(model::test_model_path("stories260K.gguf"));
   EXPECT_GT(
       run_mix(model, draw_requests(model.config(), 14, 40, 40), backend_options(60, model, 4)), 0u);
+}
+
+// A smaller model drafts, with a KV cache of its own that has too little room for all sequences.
+TEST(EngineInvariance, ADraftModelBesideTheModel) {
+  const model::TestModel model(model::test_model_path("stories260K.gguf"));
+  const model::QuantisedCopy copy("stories260K.gguf", gguf::TensorType::kQ4_0);
+  const model::TestModel draft(copy.path());
+  struct Row {
+    std::uint64_t blocks;
+    std::uint32_t block_tokens;
+    std::uint32_t new_tokens;
+    bool preempts;
+  };
+  constexpr Way kModelWays[] = {{1, 9}, {2, 64}, {5, 24}};
+  for (const Row& row : {Row{800, 16, 24, false}, Row{120, 4, 40, true}}) {
+    BackendOptions options = backend_options(row.blocks, model, row.block_tokens);
+    options.draft_model = {.name = "draft", .config = &draft.config(), .weights = &draft.weights()};
+    options.speculation.methods =
+        speculate::MethodSet(speculate::DraftMethod::kDraftModel, speculate::DraftMethod::kTree);
+    options.speculation.weighs_costs = false;
+    options.speculation.tokens_max = 5;
+    const auto requests = draw_requests(model.config(), 14, 60, row.new_tokens);
+    EXPECT_EQ(run_mix(model, requests, options, {}, kModelWays) > 0, row.preempts);
+  }
 }
 
 TEST(EngineInvariance, AlternatingWindows) {

@@ -37,7 +37,7 @@ TEST(RowCosts, ChoosesTheLengthWithMostTokensASecond) {
           best = drafts;
         }
       }
-      const RowCosts::Choice choice = costs.choose(1, 1, probability, 24);
+      const RowCosts::Choice choice = costs.choose({1, 1}, probability, 24);
       EXPECT_NEAR(choice.drafts, best, 1) << slope << ", " << probability;
       EXPECT_EQ(choice.drafts == 0, best == 0) << slope << ", " << probability;
     }
@@ -46,8 +46,8 @@ TEST(RowCosts, ChoosesTheLengthWithMostTokensASecond) {
 
 TEST(RowCosts, NothingPaysWhereARowCostsAsMuchAsAStep) {
   const RowCosts costs = measured(1.0);
-  EXPECT_EQ(costs.choose(1, 1, 0.95, 24).drafts, 0u);
-  EXPECT_EQ(costs.choose(16, 16, 1.0, 24).drafts, 0u) << "a batch that is bound by computing";
+  EXPECT_EQ(costs.choose({1, 1}, 0.95, 24).drafts, 0u);
+  EXPECT_EQ(costs.choose({16, 16}, 1.0, 24).drafts, 0u) << "a batch that is bound by computing";
 }
 
 TEST(RowCosts, ABatchIsWorthLessDraftTokensThanOneSequence) {
@@ -55,9 +55,9 @@ TEST(RowCosts, ABatchIsWorthLessDraftTokensThanOneSequence) {
   for (std::uint32_t rows = 1; rows <= 64; ++rows) {
     costs.note(rows, rows <= 8 ? 0.010 : 0.010 * rows / 8.0);
   }
-  EXPECT_EQ(costs.choose(1, 1, 0.9, 24).drafts, 7u);
-  EXPECT_EQ(costs.choose(6, 6, 0.9, 24).drafts, 2u);
-  EXPECT_EQ(costs.choose(8, 8, 0.9, 24).drafts, 0u);
+  EXPECT_EQ(costs.choose({1, 1}, 0.9, 24).drafts, 7u);
+  EXPECT_EQ(costs.choose({6, 6}, 0.9, 24).drafts, 2u);
+  EXPECT_EQ(costs.choose({8, 8}, 0.9, 24).drafts, 0u);
 }
 
 TEST(RowCosts, ADisturbedStepIsNoMeasurementForLong) {

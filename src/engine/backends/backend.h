@@ -29,6 +29,8 @@ class Backend {
   // Returns what each KV cache group keeps by the model itself; a request's KV policy bounds more.
   virtual std::span<const kv::memory::AttentionSpec> groups() const = 0;
   virtual std::size_t threads() const = 0;
+  // Returns the backend of the draft model; nullptr: there is none.
+  virtual const Backend* draft_backend() const { return nullptr; }
   // Names the computing device for people: "2 threads", "NVIDIA H200".
   virtual std::string device_name() const = 0;
   // Names the kernel set by which a CPU computes, as `inspect --kernels` lists it; empty on a GPU.

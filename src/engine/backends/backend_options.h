@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,13 +14,24 @@
 #include "kv/events/event_ring.h"
 #include "kv/evict/policy.h"
 #include "kv/kv_policy.h"
+#include "model/config.h"
 #include "model/kv_cache_dtype.h"
 #include "model/packed_weights.h"
+#include "model/weights.h"
 #include "sched/options.h"
 #include "speculate/drafter.h"
 #include "speculate/options.h"
 
 namespace pagoda::engine {
+
+// DraftModelParts are a smaller model that drafts tokens beside the one that is served.
+struct DraftModelParts {
+  std::string name;
+  const model::Config* config = nullptr;
+  const model::Weights* weights = nullptr;
+  model::PackProgress on_pack = {};
+  std::shared_ptr<const void> owner = {};  // keeps config and weights
+};
 
 struct BackendOptions {
   std::size_t threads = 0;  // that compute on a CPU, or sample beside a GPU; 0: every usable core
@@ -42,8 +54,11 @@ struct BackendOptions {
   sched::SchedulerOptions scheduler;
   speculate::SpeculationOptions speculation = {};
   speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator
-  std::string model_name;                 // part of the namespace
-  std::vector<TokenId> end_tokens;        // end tokens of the model
+  // On a CPU; a GPU refuses it. It takes the share of KV memory in which it holds as many tokens as
+  // the model.
+  std::optional<DraftModelParts> draft_model = {};
+  std::string model_name;           // part of the namespace
+  std::vector<TokenId> end_tokens;  // end tokens of the model
   model::PackProgress on_pack = {};
   // For tests: receives two pages that hold the same tokens, both computed, of which the cache
   // keeps one.

@@ -61,6 +61,8 @@ class PagedBackend : public Backend {
   Status open_core(const model::Config& config, const BackendOptions& options,
                    std::string_view numerics_id);
 
+  void use_draft_model(DraftModel& model) { core_options_.draft_model = &model; }
+
  private:
   ThreadPool pool_;
   kv::memory::PageLayout layout_;

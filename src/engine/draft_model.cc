@@ -1,0 +1,217 @@
+#include "engine/draft_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace pagoda::engine {
+namespace {
+
+constexpr double kNewestWeight = 0.25;  // of a measurement, in the moving average
+
+}  // namespace
+
+DraftedSequence::DraftedSequence(DraftModel& model, kv::CacheScope scope)
+    : model_(model), scope_(std::move(scope)) {
+  model_.sequences_.push_back(this);
+}
+
+DraftedSequence::~DraftedSequence() { std::erase(model_.sequences_, this); }
+
+DraftModel::DraftModel(DraftModelOptions options, kv::Cache& cache, Runner& runner)
+    : options_(std::move(options)), cache_(cache), runner_(runner) {}
+
+kv::CacheScope DraftModel::scope(std::string_view salt, kv::OwnerId owner) {
+  Result<kv::CacheScope> made = cache_.scope(options_.space, salt, {}, owner);
+  ASSERT(made.ok(), "the target's cache took the salt");
+  return std::move(made).value();
+}
+
+std::optional<std::uint64_t> DraftModel::tokens_missing(DraftedSequence& drafted,
+                                                        std::span<const TokenId> tokens) {
+  if (tokens.size() >= options_.context_tokens) return std::nullopt;
+  if (drafted.sequence_) {
+    commit_accepted(drafted, tokens);
+  } else if (!open(drafted, tokens)) {
+    return std::nullopt;
+  }
+  return tokens.size() - drafted.sequence_->tokens_computed();
+}
+
+bool DraftModel::open(DraftedSequence& drafted, std::span<const TokenId> tokens) {
+  do {
+    const kv::Match match = cache_.match(drafted.scope_, tokens, kv::MatchEnd::kWholeBlock);
+    auto opened = cache_.open(drafted.scope_, match, tokens);
+    if (auto* const done = std::get_if<kv::Opened>(&opened)) {
+      drafted.sequence_.emplace(std::move(done->sequence));
+      drafted.step_ = step_;
+      return true;
+    }
+  } while (close_idle());
+  return false;
+}
+
+// Tokens that were computed and are tokens of the sequence by now are committed. Rows of draft
+// tokens that the target did not take are written over.
+void DraftModel::commit_accepted(DraftedSequence& drafted, std::span<const TokenId> tokens) {
+  const std::span<const TokenId> behind = tokens.subspan(drafted.sequence_->tokens_computed());
+  const std::span<const TokenId> written = drafted.written_;
+  // The last token has no row: it is what the next launch begins with.
+  const std::size_t most = std::min(written.size(), behind.size() - 1);
+  std::size_t accepted = 0;
+  while (accepted < most && written[accepted] == behind[accepted]) ++accepted;
+  cache_.commit(*drafted.sequence_, behind.first(accepted));
+  drafted.written_.clear();
+}
+
+// Makes room for so many tokens in all.
+bool DraftModel::reserve(DraftedSequence& drafted, std::uint64_t tokens) {
+  do {
+    auto reserved = cache_.reserve(*drafted.sequence_, tokens);
+    if (auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved)) {
+      copies_.insert(copies_.end(), copies->begin(), copies->end());
+      return true;
+    }
+  } while (close_idle());
+  return false;
+}
+
+// Closes the sequence that was not drafted for longest. What it has computed can be evicted then.
+// False: all are in use.
+bool DraftModel::close_idle() {
+  DraftedSequence* idle = nullptr;
+  for (DraftedSequence* const drafted : sequences_) {
+    if (!drafted->sequence_ || drafted->step_ == step_) continue;
+    if (idle == nullptr || drafted->step_ < idle->step_) idle = drafted;
+  }
+  if (idle == nullptr) return false;
+  idle->sequence_.reset();
+  idle->written_.clear();
+  return true;
+}
+
+void DraftModel::draft(std::span<Job> jobs, std::uint64_t catch_up_tokens, const Clock& clock) {
+  ++step_;
+  for (const Job& job : jobs) job.drafted->step_ = step_;
+  feed_missing(jobs, catch_up_tokens);
+  while (!fed_.empty()) {
+    const std::int64_t began = clock.now_ns();
+    launch();
+    const double took = seconds_between(began, clock.now_ns());
+    std::uint64_t tokens = 0;
+    for (const LaunchRows& rows : rows_) tokens += rows.rows;
+    if (tokens == samples_.size()) {
+      costs_.note(static_cast<std::uint32_t>(tokens), took);
+      is_measured_ = true;
+    } else if (tokens >= kCatchUpTokensMin) {
+      const double each = took / static_cast<double>(tokens);
+      missing_token_seconds_ =
+          missing_token_seconds_ == 0
+              ? each
+              : missing_token_seconds_ + (each - missing_token_seconds_) * kNewestWeight;
+    }
+  }
+}
+
+// The first launch computes what is missing of every sequence, those that are drafted for first.
+void DraftModel::feed_missing(std::span<Job> jobs, std::uint64_t catch_up_tokens) {
+  fed_.clear();
+  copies_.clear();
+  std::uint64_t rows_left = options_.rows_max;
+  const auto feed = [&](Job& job, std::uint64_t tokens_max) {
+    const std::uint64_t first = job.drafted->sequence_->tokens_computed();
+    // A draft begins behind the last token, which waits for one.
+    const std::uint64_t missing = job.tokens.size() - first - (job.drafts > 0 ? 0 : 1);
+    const std::uint64_t tokens = std::min({tokens_max, rows_left, missing});
+    const bool samples = job.drafts > 0 && first + tokens == job.tokens.size();
+    const std::span<const TokenId> fed = job.tokens.subspan(first, tokens);
+    const bool is_known = std::ranges::all_of(
+        fed, [&](TokenId token) { return token.value() < options_.vocabulary; });
+    const std::uint64_t drafts = samples ? job.drafts - 1 : 0;
+    if (tokens == 0 || !is_known || !reserve(*job.drafted, first + tokens + drafts)) return;
+    fed_.push_back({&job, fed, first, samples});
+    rows_left -= tokens;
+  };
+  for (Job& job : jobs) {
+    if (job.drafts > 0) feed(job, rows_left);
+  }
+  for (Job& job : jobs) {
+    if (job.drafts > 0 || catch_up_tokens == 0) continue;
+    const std::uint64_t before = rows_left;
+    feed(job, catch_up_tokens);
+    catch_up_tokens -= before - rows_left;
+  }
+}
+
+// Computes what is fed, and feeds the draft tokens that come of it where more are wanted.
+void DraftModel::launch() {
+  const std::size_t groups = cache_.tree().groups();
+  rows_.clear();
+  samples_.clear();
+  tables_.clear();
+  tables_.reserve(fed_.size() * groups);  // rows point into it
+  std::uint32_t row = 0;
+  for (const Fed& fed : fed_) {
+    DraftedSequence& drafted = *fed.job->drafted;
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      tables_.push_back(drafted.sequence_->table(group).data());
+    }
+    const auto count = static_cast<std::uint32_t>(fed.tokens.size());
+    rows_.push_back({.handle = &drafted,
+                     .rows = count,
+                     .first_position = fed.first,
+                     .tokens = fed.tokens,
+                     .tables = std::span(tables_).last(groups)});
+    row += count;
+    if (!fed.samples) continue;
+    samples_.push_back({.handle = &drafted,
+                        .row = row - 1,
+                        .position = fed.first + count,
+                        .sampling = &*fed.job->sampling});
+  }
+  runner_.launch({.copies = copies_, .rows = rows_, .samples = samples_, .scores = {}});
+  const Collected collected = runner_.collect();
+  for (const kv::Copy& copy : copies_) cache_.copied(copy);
+  copies_.clear();
+  std::vector<Fed> done = std::exchange(fed_, {});
+  std::size_t sample = 0;
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    const Result<SampledToken>* const sampled =
+        done[i].samples ? &collected.samples[sample++] : nullptr;
+    const bool is_finite = collected.nonfinite.empty() || collected.nonfinite[i] == 0;
+    take(done[i], sampled, is_finite && collected.lost == nullptr);
+  }
+}
+
+// Rows that are not numbers are no rows: they are computed again, or never.
+void DraftModel::take(const Fed& fed, const Result<SampledToken>* sample, bool is_finite) {
+  if (!is_finite) return;
+  Job& job = *fed.job;
+  DraftedSequence& drafted = *job.drafted;
+  if (job.drafts > 0) {
+    drafted.written_.insert(drafted.written_.end(), fed.tokens.begin(), fed.tokens.end());
+  } else {
+    cache_.commit(*drafted.sequence_, fed.tokens);
+  }
+  if (sample == nullptr || !sample->ok() || sample->value().ends_grammar) return;
+  const TokenId token = sample->value().token;
+  job.draft->push_back(token);
+  const SamplingState& state = *job.sampling;
+  const bool ends = state.stop_criteria().after(token, state.generated()).has_value();
+  if (ends || job.draft->size() == job.drafts) return;
+  fed_.push_back(
+      {&job, std::span(*job.draft).last(1), job.tokens.size() + job.draft->size() - 1, true});
+}
+
+double DraftModel::seconds(std::uint32_t sequences) const {
+  return is_measured_ ? costs_.seconds(sequences) : 0;
+}
+
+std::uint64_t DraftModel::tokens_in(double seconds) const {
+  if (missing_token_seconds_ == 0) return kCatchUpTokensMin;
+  const auto tokens = static_cast<std::uint64_t>(seconds / missing_token_seconds_);
+  return std::max(tokens, kCatchUpTokensMin);
+}
+
+}  // namespace pagoda::engine
