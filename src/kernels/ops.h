@@ -170,27 +170,26 @@ constexpr std::uint64_t visible_keys_end(const Attention& job, std::uint64_t pos
 // before it attends; store_kv does the same with keys and values. GPUs follow this rule too
 // (kernels/cuda/ops.h, RopeAndStoreKv).
 
-// KV policies that select pages observe of attention (kv/page_selection.h) the weight of each
-// visible key in a query's softmax. These two are one implementation for all sets and numerics, in
-// the order that stands here, beside attention and not part of it: no output depends on them.
+// Where the scores of query heads go: that of the key at position j to data[query * stride + j],
+// queries numbered row by row, head by head of one KV head.
+struct ScoreRows {
+  float* data = nullptr;
+  std::size_t stride = 0;  // floats, at least the positions of all splits asked for
+};
+
+// KV policies that select pages observe the weight of each visible key in a query's softmax
+// (kv/page_selection.h). The scores are KernelSet::score_split's; this is one implementation for
+// all sets, beside attention and not part of it: no output depends on it.
 inline constexpr double kAttentionUnit = 0x1p30;  // all weights of a softmax together
 
-// scores[r * group + g, j] = scale * q . k[j] for the keys j <= first_position + r that row r sees,
-// [rows * group, stride]: of every key before it, without a window. Keys are floats as the cache
-// has them. Products are rounded and added up in 8 lanes by dimension % 8, folded like an 8-lane
-// reduction. `key` has room for a key.
-void observe_scores(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
-                    float* key, float* scores, std::size_t stride);
-
 struct KernelSet;
-// Adds the weights of one query head. Its scores are capped first where the model does that, and
-// have room for one more. With weights[j] as SamplingWeights has them (temperature 1, from the
-// largest score), of keys and of the learned sink where there is one, and W their sum, in double
-// precision:
-//   sums[j] += weights[j] * (kAttentionUnit / W), cut off to an integer
+// Adds the weights of one query head, whose scores have room for one more. With weights[j] as
+// SamplingWeights has them (temperature 1, from the largest score), of keys and of the learned sink
+// where there is one, W their sum, b its bits, and every quotient cut off to an integer:
+//   sums[j] += weights[j] * (kAttentionUnit * 2^b / W) / 2^b
 // Nothing is added where a score is not finite.
-void observe_weights(const KernelSet& kernels, const Attention& job, std::size_t keys,
-                     const float* sink, float* scores, std::uint32_t* weights, std::uint64_t* sums);
+void observe_weights(const KernelSet& kernels, std::size_t keys, const float* sink, float* scores,
+                     std::uint32_t* weights, std::uint64_t* sums);
 
 // The smallest magnitude that is not finite then (kv/memory/element_range.h): one bound for
 // queries, keys and values.
@@ -324,6 +323,12 @@ struct KernelSet {
   // attention_queries, or rows is 1. A row that sees no key of the split has no result.
   void (*attend_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                        std::uint64_t split, std::byte* scratch, float* partials);
+
+  // The scores of one split for the heads of one KV head: those that attend_split gives weights to,
+  // capped where the model does that, else times the scale. Places of the split's keys that a row
+  // does not see may hold anything afterwards. Rows may be any number.
+  void (*score_split)(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                      std::uint64_t split, std::byte* scratch, ScoreRows scores);
 
   // left = merge(left, right), left being the earlier keys, of `group` query heads one after the
   // other: those of one token or of several.

@@ -6,10 +6,11 @@
 namespace pagoda::model {
 namespace {
 
-constexpr std::uint32_t kQueriesTogether = 16;  // of one KV head: a key is read once for them
+// Query heads of one KV head whose keys are read, and where they need it converted, once. Their
+// scores stay in a cache of 1 MiB up to 8,000 keys.
+constexpr std::uint32_t kQueriesTogether = 32;
 
 std::size_t keys_of(const ObservedRows& tile) { return tile.rows.first_position + tile.rows.rows; }
-std::size_t stride_of(const ObservedRows& tile) { return keys_of(tile) + 1; }  // and a sink
 
 std::uint32_t group_of(const ObservedRows& tile) {
   return tile.job.heads / tile.rows.view.layer.layout.kv_heads;
@@ -49,9 +50,10 @@ void KeyObserver::run() {
     scores = std::max(scores, tile.rows.rows * group_of(tile) * stride_of(tile));
   }
   const kv::memory::PageLayout& layout = tiles_.front().rows.view.layer.layout;
+  const std::size_t scratch = kernels_.attention_scratch(layout.key_dim, layout.value_dim);
   for (Memory& memory : memories_) {
     grow(memory.scores, scores);
-    grow(memory.key, layout.key_dim);
+    grow(memory.scratch, scratch);
     grow(memory.weights, stride);
     grow(memory.sums, stride);
   }
@@ -64,18 +66,24 @@ void KeyObserver::run() {
   tiles_.clear();
 }
 
+std::size_t KeyObserver::stride_of(const ObservedRows& tile) const {
+  return (keys_of(tile) / kernels_.attention_split + 1) * kernels_.attention_split;
+}
+
 void KeyObserver::observe(const ObservedRows& tile, std::uint32_t kv_head, Memory& memory) const {
   const std::uint32_t group = group_of(tile);
   const std::size_t stride = stride_of(tile);
   const std::size_t sink_floats = kernels::partial_floats(1, tile.rows.view.layer.layout.value_dim);
-  kernels::observe_scores(tile.job, tile.rows, kv_head, memory.key.data(), memory.scores.data(),
-                          stride);
+  for (std::uint64_t split = 0; split * kernels_.attention_split < keys_of(tile); ++split) {
+    kernels_.score_split(tile.job, tile.rows, kv_head, split, memory.scratch.data(),
+                         {memory.scores.data(), stride});
+  }
   std::fill_n(memory.sums.data(), keys_of(tile), 0);
   for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
     for (std::uint32_t g = 0; g < group; ++g) {
       const float* const sink =
           tile.sinks == nullptr ? nullptr : tile.sinks + (kv_head * group + g) * sink_floats;
-      kernels::observe_weights(kernels_, tile.job, tile.rows.first_position + row + 1, sink,
+      kernels::observe_weights(kernels_, tile.rows.first_position + row + 1, sink,
                                memory.scores.data() + (row * group + g) * stride,
                                memory.weights.data(), memory.sums.data());
     }

@@ -1,6 +1,7 @@
 // KeyObserver adds up which keys queries look at, for KV policies that select pages
 // (kv/page_selection.h): once a layer has attended, the observed rows' softmax is computed again,
-// by itself, and added to the counters of their sequences (kernels/ops.h, observe_scores).
+// by itself, from the scores that attention has (KernelSet::score_split), and added to the counters
+// of their sequences.
 //
 // Counters are integers that threads add to in any order. Thread rule: as Decoder; memory grows
 // with the longest context observed.
@@ -43,11 +44,13 @@ class KeyObserver {
   // Each thread computes in a memory of its own.
   struct Memory {
     LargeArray<float> scores;           // [rows * group, stride]
-    LargeArray<float> key;              // [key_dim]
+    LargeArray<std::byte> scratch;      // of kernels
     LargeArray<std::uint32_t> weights;  // [stride]
     LargeArray<std::uint64_t> sums;     // [stride]
   };
 
+  // Positions that a row of scores has room for: whole splits, and a learned sink.
+  std::size_t stride_of(const ObservedRows& tile) const;
   void observe(const ObservedRows& tile, std::uint32_t kv_head, Memory& memory) const;
 
   const kernels::KernelSet& kernels_;

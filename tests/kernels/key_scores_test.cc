@@ -1,10 +1,11 @@
 // The attention that KV policies observe: that of a plain softmax in double precision, the same
-// integers by every set and for every order of pages.
+// integers by every set of a numerics and for every order of pages.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "base/large_array.h"
 #include "kernels/random_values.h"
 #include "kernels/select.h"
 #include "kv/memory/codec.h"
@@ -59,15 +60,18 @@ class ObservedScene {
 
   std::vector<std::uint64_t> observe(const KernelSet& set, std::uint32_t kv_head) {
     const std::uint32_t group = c_.heads / c_.kv_heads;
-    const std::size_t stride = keys() + 1;
-    std::vector<float> key(c_.key_dim);
+    const std::size_t splits = keys() / set.attention_split + 1;
+    const std::size_t stride = splits * set.attention_split;
+    LargeArray<std::byte> scratch(set.attention_scratch(c_.key_dim, layout_.value_dim));
     std::vector<float> scores(c_.rows * group * stride);
     std::vector<std::uint32_t> weights(stride);
     std::vector<std::uint64_t> sums(keys(), 0);
-    observe_scores(job(), rows(), kv_head, key.data(), scores.data(), stride);
+    for (std::uint64_t split = 0; split * set.attention_split < keys(); ++split) {
+      set.score_split(job(), rows(), kv_head, split, scratch.data(), {scores.data(), stride});
+    }
     for (std::uint32_t row = 0; row < c_.rows; ++row) {
       for (std::uint32_t g = 0; g < group; ++g) {
-        observe_weights(set, job(), c_.first_position + row + 1, c_.has_sink ? &kSink : nullptr,
+        observe_weights(set, c_.first_position + row + 1, c_.has_sink ? &kSink : nullptr,
                         scores.data() + (row * group + g) * stride, weights.data(), sums.data());
       }
     }
@@ -126,23 +130,31 @@ TEST(ObservedKeys, GetTheWeightsOfAPlainSoftmaxInEverySet) {
   cases.push_back({.element = Element::kF16, .heads = 16, .kv_heads = 1, .key_dim = 576});
   cases.push_back({.element = Element::kBF16, .key_dim = 36, .rows = 1, .first_position = 0});
   cases.push_back({.element = Element::kF32, .rows = 20, .first_position = 0});
+  // More keys than a split, and more queries than kernels take at once.
+  cases.push_back({.element = Element::kBF16, .rows = 12, .first_position = 505});
+  cases.push_back({.element = Element::kInt8, .rows = 12, .first_position = 505});
   for (const ObservedCase& c : cases) {
     for (std::uint32_t kv_head = 0; kv_head < c.kv_heads; ++kv_head) {
       ObservedScene scene(c, KeyOrder::kRows);
       const std::vector<double> expected = scene.expected(kv_head);
-      const std::vector<std::uint64_t> sums = scene.observe(ref_set(), kv_head);
-      for (std::size_t t = 0; t < sums.size(); ++t) {
-        ASSERT_NEAR(static_cast<double>(sums[t]) / kAttentionUnit, expected[t], 2e-5)
-            << "element " << static_cast<int>(c.element) << " token " << t;
+      for (const Numerics numerics : {Numerics::kFp32, Numerics::kInt8Bf16}) {
+        // bf16 has 8 bits, and scores are 10 at most.
+        const double near = numerics == Numerics::kFp32 ? 2e-5 : 0.04;
+        const KernelSet& reference = ref_set(numerics);
+        const std::vector<std::uint64_t> sums = scene.observe(reference, kv_head);
+        for (std::size_t t = 0; t < sums.size(); ++t) {
+          ASSERT_NEAR(static_cast<double>(sums[t]) / kAttentionUnit, expected[t], near)
+              << "element " << static_cast<int>(c.element) << " token " << t;
+        }
+        const bool has_columns =
+            unit_count(c.element, c.key_dim) % kv::memory::run_units(c.element) == 0;
+        ObservedScene turned(c, has_columns ? KeyOrder::kColumns : KeyOrder::kRows);
+        for (const KernelSet* const set : available_sets()) {
+          if (set->numerics != numerics) continue;
+          EXPECT_EQ(scene.observe(*set, kv_head), sums) << set->name;
+          EXPECT_EQ(turned.observe(*set, kv_head), sums) << set->name << ", keys in columns";
+        }
       }
-      for (const KernelSet* const set : available_sets()) {
-        EXPECT_EQ(scene.observe(*set, kv_head), sums) << set->name;
-      }
-      const bool has_columns =
-          unit_count(c.element, c.key_dim) % kv::memory::run_units(c.element) == 0;
-      if (!has_columns) continue;
-      ObservedScene turned(c, KeyOrder::kColumns);
-      EXPECT_EQ(turned.observe(ref_set(), kv_head), sums) << "keys in columns";
     }
   }
 }
@@ -153,7 +165,7 @@ TEST(ObservedKeys, AddNothingWhereAScoreIsNoNumber) {
     std::vector<float> scores = {1, bad, 2, 0};
     std::vector<std::uint32_t> weights(4);
     std::vector<std::uint64_t> sums = {7, 8, 9};
-    observe_weights(set, {.heads = 1}, 3, nullptr, scores.data(), weights.data(), sums.data());
+    observe_weights(set, 3, nullptr, scores.data(), weights.data(), sums.data());
     EXPECT_EQ(sums, (std::vector<std::uint64_t>{7, 8, 9}));
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -289,6 +290,35 @@ TEST_P(SelectionInvariance, NothingChangesCountersAndLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SelectionInvariance, testing::ValuesIn(selection_cases()),
                          [](const auto& instance) { return instance.param.name(); });
+
+// Observed rows that see several splits, 256 or 512 keys each, before and behind a drop, by every
+// set of the machine: those of one numerics count the same, at once and in chunks.
+TEST(ObservedAttention, IsTheSameWhereRowsSeeSeveralSplits) {
+  ModelShape shape = small_shape(TensorType::kBF16, true);
+  shape.layers = 1;
+  const SeededModel model(shape);
+  const Tokens tokens = random_tokens(model.config(), 700, 11);
+  const auto prompt = std::span<const TokenId>(tokens).first(660);
+  const auto answer = std::span<const TokenId>(tokens).subspan(660);
+  for (const Elements elements : {Elements(Element::kBF16), Elements(Element::kInt8)}) {
+    std::map<kernels::Numerics, std::pair<std::vector<std::uint64_t>, Logits>> expected;
+    for (const kernels::KernelSet* const set : varied_sets()) {
+      for (const Way& way : {Way{2, 0}, Way{3, 37}}) {
+        ObservedRun run(
+            model,
+            {.kernels = set, .threads = way.threads, .chunk = way.chunk, .element = elements},
+            tokens.size());
+        run.feed(prompt, 630);
+        run.drop({1, 2, 3, 17, 30});
+        const Logits logits = run.feed(answer, 630);
+        const auto& [counters, first] =
+            expected.try_emplace(set->numerics, run.counters(0), logits).first->second;
+        EXPECT_EQ(run.counters(0), counters) << set->name << ", chunks of " << way.chunk;
+        EXPECT_TRUE(same_bits(logits, first)) << set->name << ", chunks of " << way.chunk;
+      }
+    }
+  }
+}
 
 // Counters of one layer add up to one unit for each query head of each observed row.
 TEST(ObservedAttention, AddsUpToTheWholeOfEverySoftmax) {

@@ -93,6 +93,15 @@ void add_tile(float* partial, const float* values, std::size_t value_dim, TileRa
   }
 }
 
+// scores [tile] of one query head with a tile's keys of the range.
+void score_tile(const Attention& job, const float* q, const float* keys, std::size_t key_dim,
+                TileRange range, float* scores) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    scores[i] = dot(q, keys + i * key_dim, key_dim) * job.softmax_scale();
+  }
+  if (job.cap > 0) soft_cap(scores + range.begin, range.end - range.begin, job.scale, job.cap);
+}
+
 // One token's query heads of one KV head.
 struct Query {
   const Attention& job;
@@ -112,8 +121,6 @@ void attend_token(const Query& query, float* scratch, float* partial) {
                                                       query.split * kFp32SplitKeys);
   const std::uint64_t last = std::min<std::uint64_t>(visible_keys_end(query.job, query.position),
                                                      (query.split + 1) * kFp32SplitKeys);
-  const float cap = query.job.cap;
-  const float score_scale = query.job.softmax_scale();
   float* const keys = scratch;
   float* const values = keys + kFp32KeyTile * key_dim;
   float* const scores = values + kFp32KeyTile * value_dim;
@@ -136,10 +143,7 @@ void attend_token(const Query& query, float* scratch, float* partial) {
     }
     for (std::uint32_t g = 0; g < group; ++g) {
       std::fill_n(scores, kFp32KeyTile, kNothing);
-      for (std::size_t i = range.begin; i < range.end; ++i) {
-        scores[i] = dot(query.q + g * key_dim, keys + i * key_dim, key_dim) * score_scale;
-      }
-      if (cap > 0) soft_cap(scores + range.begin, range.end - range.begin, query.job.scale, cap);
+      score_tile(query.job, query.q + g * key_dim, keys, key_dim, range, scores);
       add_tile(partial + g * (2 + value_dim), values, value_dim, range, scores);
     }
   }
@@ -160,6 +164,37 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
     attend_token({job, rows.view, q, kv_head, rows.first_position + row, split},
                  reinterpret_cast<float*>(scratch),
                  partials + row * partial_floats(group, layout.value_dim));
+  }
+}
+
+void score_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                 std::uint64_t split, std::byte* scratch, ScoreRows scores) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  const std::uint64_t last_position = rows.first_position + rows.rows - 1;
+  const std::uint64_t first =
+      std::max<std::uint64_t>(first_visible_key(job, rows.first_position), split * kFp32SplitKeys);
+  const std::uint64_t last =
+      std::min<std::uint64_t>(visible_keys_end(job, last_position), (split + 1) * kFp32SplitKeys);
+  auto* const keys = reinterpret_cast<float*>(scratch);
+  for (std::uint64_t tile = first / kFp32KeyTile * kFp32KeyTile; tile < last;
+       tile += kFp32KeyTile) {
+    const std::uint64_t tile_end = std::min<std::uint64_t>(last, tile + kFp32KeyTile);
+    for (std::uint64_t key = std::max(first, tile); key < tile_end; ++key) {
+      widen_row(layout.elements.keys, rows.view.key_row(kv_head, key), layout.key_dim,
+                keys + (key - tile) * layout.key_dim);
+    }
+    for (std::uint32_t row = 0; row < rows.rows; ++row) {
+      const std::uint64_t position = rows.first_position + row;
+      const std::uint64_t begin = std::max(first_visible_key(job, position), tile);
+      const std::uint64_t end = std::min(visible_keys_end(job, position), tile_end);
+      if (begin >= end) continue;
+      const float* const q = rows.q + (row * job.heads + kv_head * group) * layout.key_dim;
+      for (std::uint32_t g = 0; g < group; ++g) {
+        score_tile(job, q + g * layout.key_dim, keys, layout.key_dim, {begin - tile, end - tile},
+                   scores.data + (row * group + g) * scores.stride + tile);
+      }
+    }
   }
 }
 

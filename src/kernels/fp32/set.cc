@@ -44,6 +44,7 @@ const KernelSet& fp32_set() {
       .soft_cap = fp32::soft_cap,
       .store_kv = fp32::store_kv,
       .attend_split = fp32::attend_split,
+      .score_split = fp32::score_split,
       .merge_partials = fp32::merge_partials,
       .normalise_partial = fp32::normalise_partial,
       .finite_max = fp32::finite_max,

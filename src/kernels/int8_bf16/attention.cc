@@ -237,15 +237,12 @@ template <int Lefts>
 
 #endif
 
-// The products it calls are not inlined: GCC 12 keeps their sums in memory where one function has
-// those of floats and those of integers.
+// Scores of all queries with the keys that any of them sees, capped where the model does that. The
+// products it calls are not inlined: GCC 12 keeps their sums in memory where one function has those
+// of floats and those of integers.
 template <int Lefts>
-void attend(const QueryBlock& tile, float* partials) {
-  const kv::memory::PageLayout& layout = tile.call.rows.view.layer.layout;
-  const std::size_t partial_floats = 2 + layout.value_dim;
-  const bool int_values = is_integer(layout.elements.values);
-  TileScope scope;
-  if (is_integer(layout.elements.keys)) {
+void score(TileScope& scope, const QueryBlock& tile) {
+  if (is_integer(tile.call.rows.view.layer.layout.elements.keys)) {
     load_int_queries(tile);
     compute_int_scores<Lefts>(scope, tile);
   } else {
@@ -253,6 +250,15 @@ void attend(const QueryBlock& tile, float* partials) {
     compute_scores<Lefts>(scope, tile);
   }
   cap_scores(tile);
+}
+
+template <int Lefts>
+void attend(const QueryBlock& tile, float* partials) {
+  const kv::memory::PageLayout& layout = tile.call.rows.view.layer.layout;
+  const std::size_t partial_floats = 2 + layout.value_dim;
+  const bool int_values = is_integer(layout.elements.values);
+  TileScope scope;
+  score<Lefts>(scope, tile);
   hide_scores(tile);
   // The maxima of all queries are found before any weight, so that none waits for its maximum.
   float highest[kCallQueries];
@@ -283,27 +289,40 @@ void attend(const QueryBlock& tile, float* partials) {
   }
 }
 
-}  // namespace
-
-std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim) {
-  const AttentionScratch parts(key_dim, value_dim, nullptr);
-  return parts.bytes(nullptr);
+// Writes the scores of all queries to their rows.
+template <int Lefts>
+void score_rows(const QueryBlock& tile, ScoreRows out) {
+  {
+    TileScope scope;
+    score<Lefts>(scope, tile);
+  }
+  const F32x16 scale = broadcast(tile.call.attention.softmax_scale());
+  const std::size_t first_key = tile.call.split * kInt8Bf16SplitKeys;
+  for (std::size_t query = 0; query < tile.queries; ++query) {
+    const float* const scores = tile.call.parts.scores + query * kInt8Bf16SplitKeys;
+    float* const row = out.data + (tile.first_query + query) * out.stride + first_key;
+    for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
+      store(row + keys * kKeyTile, without_subnormals(load(scores + keys * kKeyTile) * scale));
+    }
+  }
 }
 
-void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
-                  std::uint64_t split, std::byte* scratch, float* partials) {
+// Calls use(block) for blocks of queries that see keys of the split.
+template <class Use>
+void for_query_blocks(const Attention& job, const AttentionRows& rows, KeySplit keys,
+                      std::byte* scratch, bool with_values, Use use) {
   const kv::memory::PageLayout& layout = rows.view.layer.layout;
   const std::uint32_t group = job.heads / layout.kv_heads;
   const std::uint64_t last_position = rows.first_position + rows.rows - 1;
   const std::uint64_t begin =
-      most(first_visible_key(job, rows.first_position), split * kInt8Bf16SplitKeys);
+      most(first_visible_key(job, rows.first_position), keys.split * kInt8Bf16SplitKeys);
   const std::uint64_t end =
-      least(visible_keys_end(job, last_position), (split + 1) * kInt8Bf16SplitKeys);
+      least(visible_keys_end(job, last_position), (keys.split + 1) * kInt8Bf16SplitKeys);
   if (begin >= end) return;
   const AttentionScratch parts(layout.key_dim, layout.value_dim, scratch);
-  const SplitPages pages(rows.view, kv_head, begin, end, parts);
-  SplitCall call = {job, rows, kv_head, group, split, parts, {}, {}, 0};
-  pages.fill(call.sides);
+  const SplitPages pages(rows.view, keys.kv_head, begin, end, parts);
+  SplitCall call = {job, rows, keys.kv_head, group, keys.split, parts, {}, {}, 0};
+  pages.fill(call.sides, with_values);
   if (job.next != nullptr) {
     call.next_tiles = pages.find_keys(*job.next, last_position + 1, call.next_keys, kFetchAhead);
   }
@@ -313,14 +332,39 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
   const std::uint32_t queries = rows.rows * group;
   for (std::uint32_t first = 0; first < queries; first += kCallQueries) {
     const QueryBlock tile(call, first, least<std::uint32_t>(kCallQueries, queries - first));
-    if (tile.first_tile >= tile.last_tile) continue;
-    float* const places = partials + first * (2 + layout.value_dim);
+    if (tile.first_tile < tile.last_tile) use(tile);
+  }
+}
+
+}  // namespace
+
+std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim) {
+  const AttentionScratch parts(key_dim, value_dim, nullptr);
+  return parts.bytes(nullptr);
+}
+
+void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                  std::uint64_t split, std::byte* scratch, float* partials) {
+  const std::size_t partial_floats = 2 + rows.view.layer.layout.value_dim;
+  for_query_blocks(job, rows, {kv_head, split}, scratch, true, [&](const QueryBlock& tile) {
+    float* const places = partials + tile.first_query * partial_floats;
     if (tile.queries <= kTileRows) {
       attend<1>(tile, places);
     } else {
       attend<2>(tile, places);
     }
-  }
+  });
+}
+
+void score_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                 std::uint64_t split, std::byte* scratch, ScoreRows scores) {
+  for_query_blocks(job, rows, {kv_head, split}, scratch, false, [&](const QueryBlock& tile) {
+    if (tile.queries <= kTileRows) {
+      score_rows<1>(tile, scores);
+    } else {
+      score_rows<2>(tile, scores);
+    }
+  });
 }
 
 }  // namespace pagoda::kernels::PAGODA_ISA

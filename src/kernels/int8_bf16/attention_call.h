@@ -84,8 +84,10 @@ inline void fetch_keys(const QueryBlock& tile, KvTile keys) {
 }
 inline void fetch_values(const QueryBlock& tile, std::size_t index) {
   if (index >= tile.last_tile) return;
+  const std::byte* const values = tile.call.sides.values[index].data;
+  if (values == nullptr) return;  // the call is for scores alone
   const std::size_t run = kv::memory::run_units(tile.call.rows.view.layer.layout.elements.values);
-  fetch_lines(tile.call.sides.values[index].data, tile.call.parts.value_columns / run, kLine);
+  fetch_lines(values, tile.call.parts.value_columns / run, kLine);
 }
 // While tile `index` of keys is used, and while tile `index` of values is. The first queries fetch
 // for all.

@@ -97,18 +97,19 @@ class SplitPages {
                                          layout_.key_dim % kBlockK == 0))),
         page_bytes_(layout_.page_bytes()) {}
 
-  // The tiles of [begin, end), and scales of what is integers.
-  void fill(KvTiles& sides) const {
+  // The tiles of [begin, end), and scales of what is integers. Scores need no values.
+  void fill(KvTiles& sides, bool with_values) const {
     const std::uint64_t first = begin_ / kKeyTile * kKeyTile;
     BlockSlot place = slot_of(first);
     for (std::uint64_t tile = first; tile < end_; tile += kKeyTile, next_tile(place)) {
       const std::size_t index = tile % kInt8Bf16SplitKeys / kKeyTile;
       const KvTile key_tile = keys(tile, place, parts_.keys + index * parts_.key_tile_bytes());
-      std::byte* const value_target = parts_.values + index * parts_.value_tile_bytes();
       sides.keys[index] = key_tile;
+      if (is_integer(layout_.elements.keys)) fill_key_scales(tile, place, index);
+      if (!with_values) continue;
+      std::byte* const value_target = parts_.values + index * parts_.value_tile_bytes();
       sides.values[index] = values_of_columns_ ? values_of_keys(tile, key_tile, value_target)
                                                : values(tile, place, value_target);
-      if (is_integer(layout_.elements.keys)) fill_key_scales(tile, place, index);
       if (is_integer(layout_.elements.values)) fill_value_scales(tile, place, index);
     }
   }

@@ -21,6 +21,8 @@ bool store_kv(const kv::memory::SequenceView& view, std::uint64_t position, cons
               const float* values);
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                   std::uint64_t split, std::byte* scratch, float* partials);
+void score_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                 std::uint64_t split, std::byte* scratch, ScoreRows scores);
 void merge_partials(float* left, const float* right, std::size_t group, std::size_t value_dim);
 void normalise_partial(const float* partial, std::size_t group, std::size_t value_dim, float* out);
 

@@ -32,6 +32,7 @@ KernelSet make_set(std::string_view name, bool (*runs_here)()) {
   made.soft_cap = soft_cap;
   made.store_kv = store_kv;
   made.attend_split = attend_split;
+  made.score_split = score_split;
   made.merge_partials = merge_partials;
   made.normalise_partial = normalise_partial;
   return made;

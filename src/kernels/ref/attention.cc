@@ -60,6 +60,16 @@ struct Query {
   std::uint64_t split;
 };
 
+float score_of(const Attention& job, const kv::memory::SequenceView& view, std::uint32_t kv_head,
+               std::uint64_t position, const float* q, float* key) {
+  const kv::memory::PageLayout& layout = view.layer.layout;
+  kv::memory::decode_row(layout.elements.keys, view.key_row(kv_head, position), layout.key_dim,
+                         key);
+  float score = dot(q, key, layout.key_dim) * job.softmax_scale();
+  if (job.cap > 0) soft_cap(&score, 1, job.scale, job.cap);
+  return score;
+}
+
 // scratch: a key row and a value row
 void attend_one(const Query& query, const float* q, float* scratch, Running run) {
   const kv::memory::PageLayout& layout = query.view.layer.layout;
@@ -74,11 +84,7 @@ void attend_one(const Query& query, const float* q, float* scratch, Running run)
   for (std::uint64_t begin = first; begin < last;) {
     const std::uint64_t end = std::min(last, (begin / kFp32KeyTile + 1) * kFp32KeyTile);
     for (std::uint64_t key = begin; key < end; ++key) {
-      kv::memory::decode_row(layout.elements.keys, query.view.key_row(query.kv_head, key),
-                             layout.key_dim, scratch);
-      float& score = scores[key % kFp32KeyTile];
-      score = dot(q, scratch, layout.key_dim) * query.job.softmax_scale();
-      if (query.job.cap > 0) soft_cap(&score, 1, query.job.scale, query.job.cap);
+      scores[key % kFp32KeyTile] = score_of(query.job, query.view, query.kv_head, key, q, scratch);
     }
     add_tile(run, query.view, query.kv_head, begin, end, scores.data(), scratch + layout.key_dim);
     begin = end;
@@ -101,6 +107,27 @@ void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t
       const Running run = running_of(partials, row * group + g, layout.value_dim);
       attend_one({job, rows.view, kv_head, rows.first_position + row, split},
                  rows.q + head * layout.key_dim, reinterpret_cast<float*>(scratch), run);
+    }
+  }
+}
+
+void score_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                 std::uint64_t split, std::byte* scratch, ScoreRows scores) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    const std::uint64_t position = rows.first_position + row;
+    const std::uint64_t first =
+        std::max<std::uint64_t>(first_visible_key(job, position), split * kFp32SplitKeys);
+    const std::uint64_t last =
+        std::min<std::uint64_t>(visible_keys_end(job, position), (split + 1) * kFp32SplitKeys);
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const float* const q =
+          rows.q + (std::size_t{row} * job.heads + kv_head * group + g) * layout.key_dim;
+      float* const out = scores.data + (row * group + g) * scores.stride;
+      for (std::uint64_t key = first; key < last; ++key) {
+        out[key] = score_of(job, rows.view, kv_head, key, q, reinterpret_cast<float*>(scratch));
+      }
     }
   }
 }

@@ -115,7 +115,15 @@ class KeyScorer {
     limbs_ = limbs_of(activations_.data(), dimensions, 0);
   }
 
-  float score(kv::memory::Row row) const {
+  // Capped where the model does that, and else not scaled.
+  float score(const Attention& job, kv::memory::Row row) const {
+    float score = dot(row);
+    if (job.cap > 0) soft_cap(&score, 1, job.scale, job.cap);
+    return score;
+  }
+
+ private:
+  float dot(kv::memory::Row row) const {
     if (is_integer(element_)) {
       const CodeRow key = codes_of(element_, row, dimensions_);
       float score = 0;
@@ -135,7 +143,6 @@ class KeyScorer {
     return sum.total();
   }
 
- private:
   kv::memory::Element element_;
   const float* q_;
   std::size_t dimensions_;
@@ -203,8 +210,7 @@ void attend_one(const Attention& job, const kv::memory::SequenceView& view, std:
   std::vector<float> scores;
   float highest = kNothing;
   for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
-    scores.push_back(scorer.score(view.key_row(kv_head, key)));
-    if (job.cap > 0) soft_cap(&scores.back(), 1, job.scale, job.cap);
+    scores.push_back(scorer.score(job, view.key_row(kv_head, key)));
     highest = std::max(highest, scores.back());
   }
   const float scale = job.softmax_scale();
@@ -292,6 +298,24 @@ void attend_split_int8_bf16(const Attention& job, const AttentionRows& rows, std
       const std::size_t head = row * job.heads + kv_head * group + g;
       attend_one(job, rows.view, kv_head, rows.q + head * layout.key_dim, keys,
                  partials + (row * group + g) * (2 + layout.value_dim));
+    }
+  }
+}
+
+void score_split_int8_bf16(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                           std::uint64_t split, std::byte*, ScoreRows scores) {
+  const kv::memory::PageLayout& layout = rows.view.layer.layout;
+  const std::uint32_t group = job.heads / layout.kv_heads;
+  for (std::uint32_t row = 0; row < rows.rows; ++row) {
+    const KeyRange keys = visible_keys(job, rows.first_position + row, split);
+    for (std::uint32_t g = 0; g < group; ++g) {
+      const std::size_t head = row * job.heads + kv_head * group + g;
+      const KeyScorer scorer(layout.elements.keys, rows.q + head * layout.key_dim, layout.key_dim);
+      float* const out = scores.data + (row * group + g) * scores.stride;
+      for (std::uint64_t key = keys.begin; key < keys.end; ++key) {
+        const float score = scorer.score(job, rows.view.key_row(kv_head, key));
+        out[key] = without_subnormals(score * job.softmax_scale());
+      }
     }
   }
 }

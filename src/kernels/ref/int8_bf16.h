@@ -16,5 +16,7 @@ bool store_kv_int8_bf16(const kv::memory::SequenceView& view, std::uint64_t posi
                         const float* keys, const float* values);
 void attend_split_int8_bf16(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
                             std::uint64_t split, std::byte* scratch, float* partials);
+void score_split_int8_bf16(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,
+                           std::uint64_t split, std::byte* scratch, ScoreRows scores);
 
 }  // namespace pagoda::kernels::ref

@@ -34,6 +34,7 @@ constexpr KernelSet kFp32 = {
     .soft_cap = ref::soft_cap,
     .store_kv = ref::store_kv,
     .attend_split = ref::attend_split,
+    .score_split = ref::score_split,
     .merge_partials = ref::merge_partials,
     .normalise_partial = ref::normalise_partial,
     .finite_max = ref::finite_max,
@@ -52,6 +53,7 @@ constexpr KernelSet int8_bf16_of(KernelSet set) {
   set.matmul = ref::matmul_int8_bf16;
   set.store_kv = ref::store_kv_int8_bf16;
   set.attend_split = ref::attend_split_int8_bf16;
+  set.score_split = ref::score_split_int8_bf16;
   return set;
 }
 constexpr KernelSet kInt8Bf16 = int8_bf16_of(kFp32);
