@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "kv/memory/element_range.h"
@@ -41,15 +42,35 @@ std::vector<kv::memory::LayerKind> layer_kinds(const Config& config, const KvCac
   return layers;
 }
 
-}  // namespace
-
-Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype) {
+// Refuses to skip what the model does not have, or what keeps no rows to skip.
+Status check_skipped_layers(const Config& config, const KvCacheDtype& dtype) {
+  const std::uint32_t own = config.layers - config.shared_kv_layers;
   for (const std::uint32_t layer : dtype.skip_layers) {
-    if (layer < config.layers) continue;
+    if (layer < own) continue;
+    if (layer < config.layers) {
+      return Error{ErrorCode::kOutOfRange,
+                   fmt::format("`kv_cache_dtype_skip_layers`: {}, but that layer keeps no keys and "
+                               "values: layers {} to {} attend to those of layers before them",
+                               layer, own, config.layers - 1)};
+    }
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("`kv_cache_dtype_skip_layers`: {}, but the model has layers 0 to {}",
                              layer, config.layers - 1)};
   }
+  const auto windows = std::span(config.attention).first(own);
+  if (!dtype.skip_windows ||
+      std::ranges::any_of(windows, [](const auto& layer) { return layer.window > 0; })) {
+    return ok_status();
+  }
+  return Error{ErrorCode::kUnsupported,
+               "`kv_cache_dtype_skip_layers`: sliding_window, but no layer of the model has a "
+               "sliding window: name layers by their numbers"};
+}
+
+}  // namespace
+
+Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype) {
+  RETURN_IF_ERROR(check_skipped_layers(config, dtype));
   if (config.latent.rank > 0 && dtype.values && dtype.values != dtype.keys) {
     return Error{ErrorCode::kUnsupported,
                  "`cache_type_v`: the model keeps one latent vector as key and value (MLA), so "

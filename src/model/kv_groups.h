@@ -22,7 +22,7 @@ kv::memory::CacheGroupPlan plan_gpu_kv_groups(const Config& config, const KvCach
                                               std::uint32_t block_tokens);
 
 // Refuses elements that the model's rows cannot have, also values that differ from keys where a
-// latent is both, and layers that it does not have.
+// latent is both, and to skip layers that it does not have or that keep no rows.
 Status check_kv_cache_dtype(const Config& config, const KvCacheDtype& dtype);
 
 // Refuses pairs of elements that GPUs do not keep (kv/memory/element_range.h), by name.

@@ -63,6 +63,10 @@ std::vector<DtypeCase> all_cases() {
   for (const NamedDtype& dtype : {kDtypes[0], kDtypes[2]}) {
     cases.push_back({{"arch_deepseek3"}, dtype.name, dtype.elements});
   }
+  // Rows of 64, whose values are their first 32: groups of 32 share a scale.
+  for (const NamedDtype& dtype : {kDtypes[2], kDtypes[3]}) {
+    cases.push_back({{"latents", latent_shape()}, dtype.name, dtype.elements});
+  }
   // Heads of two sizes, and layers that attend to the rows of others; the small ones stay bf16.
   KvCacheDtype without_windows = Element::kInt4;
   without_windows.skip_windows = true;
@@ -164,6 +168,34 @@ TEST(KvCacheDtypeCheck, RefusesWhatAModelCannotKeepByName) {
   ASSERT_FALSE(no_layer.ok());
   EXPECT_EQ(no_layer.error().message,
             "`kv_cache_dtype_skip_layers`: 2, but the model has layers 0 to 1");
+}
+
+// Skipping what keeps no rows would do nothing, and nobody would know.
+TEST(KvCacheDtypeCheck, RefusesToSkipWhatKeepsNoRowsOrHasNoWindow) {
+  const TestModel shared(test_model_path("arch_gemma4_shared.gguf"));
+  const std::uint32_t layers = shared.config().layers;
+  const std::uint32_t own = layers - shared.config().shared_kv_layers;
+  ASSERT_LT(own, layers);
+  KvCacheDtype skipping = Element::kInt8;
+  skipping.skip_layers = {own - 1};
+  skipping.skip_windows = true;
+  EXPECT_TRUE(check_kv_cache_dtype(shared.config(), skipping).ok());
+  for (std::uint32_t layer = own; layer < layers; ++layer) {
+    skipping.skip_layers = {0, layer};
+    const Status no_rows = check_kv_cache_dtype(shared.config(), skipping);
+    ASSERT_FALSE(no_rows.ok());
+    EXPECT_EQ(no_rows.error().message,
+              "`kv_cache_dtype_skip_layers`: " + std::to_string(layer) +
+                  ", but that layer keeps no keys and values: layers " + std::to_string(own) +
+                  " to " + std::to_string(layers - 1) + " attend to those of layers before them");
+  }
+  const SeededModel full(small_shape(TensorType::kBF16, true));
+  skipping.skip_layers = {};
+  const Status no_windows = check_kv_cache_dtype(full.config(), skipping);
+  ASSERT_FALSE(no_windows.ok());
+  EXPECT_EQ(no_windows.error().message,
+            "`kv_cache_dtype_skip_layers`: sliding_window, but no layer of the model has a sliding "
+            "window: name layers by their numbers");
 }
 
 TEST(KvCacheDtypeCheck, RefusesValuesThatDifferFromKeysWhereALatentIsBoth) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ std::vector<PolicyCase> all_cases() {
     cases.push_back({{"arch_deepseek3"}, dtype.name, dtype.elements, kPolicies[1]});
     cases.push_back({{"arch_deepseek3"}, dtype.name, dtype.elements, kPolicies[2]});
   }
+  cases.push_back({{"latents", latent_shape()}, "int4", Element::kInt4, kPolicies[1]});
   cases.push_back({{"arch_gemma4_shared"}, "bf16", Element::kBF16, kPolicies[2]});
   cases.push_back({{"arch_gpt_oss"}, "bf16", Element::kBF16, kPolicies[1]});
   return cases;
@@ -149,6 +151,32 @@ TEST(KvPolicy, OneLayerSeesSinksAndWindowAsIfNothingWasBetweenThem) {
         EXPECT_LT(relative_difference(got, expected), 1e-4)
             << policy.sinks << "+" << policy.window << ", row " << row;
       }
+    }
+  }
+}
+
+// Windows and sinks that begin and end in different splits, 256 or 512 keys each, by every set of
+// the machine: those of one numerics agree, at once and in chunks.
+TEST(KvPolicy, NothingChangesTheLogitsWhereRowsSeeSeveralSplits) {
+  ModelShape shape = small_shape(TensorType::kBF16, true);
+  shape.layers = 1;
+  const SeededModel model(shape);
+  const Tokens tokens = random_tokens(model.config(), 700, 8);
+  for (const AttentionSpec& policy :
+       {AttentionSpec{.window = 261}, AttentionSpec{.window = 300, .sinks = 30},
+        AttentionSpec{.window = 260, .sinks = 270}}) {
+    std::map<kernels::Numerics, Logits> expected;
+    for (const kernels::KernelSet* const set : varied_sets()) {
+      Conditions conditions = {.kernels = set, .threads = 2, .element = Element::kBF16};
+      conditions.policy = policy;
+      const Logits at_once = run_sequences(model, conditions, {tokens}).front();
+      const Logits& first = expected.try_emplace(set->numerics, at_once).first->second;
+      EXPECT_TRUE(same_bits(at_once, first))
+          << set->name << ", " << policy.sinks << "+" << policy.window;
+      conditions.threads = 3;
+      conditions.chunk = 37;
+      EXPECT_TRUE(same_bits(run_sequences(model, conditions, {tokens}).front(), first))
+          << set->name << " in chunks, " << policy.sinks << "+" << policy.window;
     }
   }
 }

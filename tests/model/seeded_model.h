@@ -31,6 +31,9 @@ struct ModelShape {
   bool qk_norm = false;
   bool sinks = false;
   float score_cap = 0;
+  // Layers keep latents (MLA) of that many values and a rotated key of `head_dim`, whatever
+  // `kv_heads` says; 0: keys and values of heads.
+  std::uint32_t latent_rank = 0;
   kernels::Router router = {};     // of no experts: layers are dense
   std::uint32_t expert_width = 0;  // hidden width of an expert
   float output_scale = 1;          // behind every layer
@@ -51,6 +54,8 @@ class SeededModel {
 
  private:
   kernels::WeightMatrix matrix(std::size_t rows, std::size_t columns);
+  void add_projections(const ModelShape& shape, LayerWeights& layer);
+  void add_latent_projections(const ModelShape& shape, LayerWeights& layer);
   FeedForwardWeights network(std::size_t hidden_width, std::size_t width);
 
   gguf::TensorType type_;
@@ -70,6 +75,15 @@ inline ModelShape small_shape(gguf::TensorType type, bool qk_norm) {
           .window = qk_norm ? 0u : 50u,
           .qk_norm = qk_norm,
           .type = type};
+}
+
+// The same with latents: rows of 64 values, whose first 32 are values, so that int4 keeps them.
+inline ModelShape latent_shape() {
+  ModelShape shape = small_shape(gguf::TensorType::kBF16, true);
+  shape.qk_norm = false;
+  shape.head_dim = 32;
+  shape.latent_rank = 32;
+  return shape;
 }
 
 // A file of tests/data/models, or a seeded model.

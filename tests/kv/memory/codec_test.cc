@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "base/e4m3.h"
 #include "base/e5m2.h"
 #include "base/half.h"
 #include "base/random.h"
@@ -262,6 +263,33 @@ TEST(Codec, E5M2IsTheUpperByteOfAHalf) {
   }
   EXPECT_EQ(e5m2_from_float(61440.0f), 0x7C);
   EXPECT_EQ(e5m2_from_float(std::nextafter(61440.0f, 0.0f)), 0x7B);
+}
+
+// A larger value never becomes a smaller one: over all codes, what lies between two of them, and
+// what is beyond.
+TEST(Codec, RoundTripsOfEightBitFloatsAreMonotone) {
+  const auto expect_monotone = [](auto from_float, auto to_float, float largest) {
+    float last_value = -2 * largest;
+    float last_result = to_float(from_float(last_value));
+    std::size_t results = 0;
+    for (const float sign : {-1.0f, 1.0f}) {
+      for (int i = 0; i < 1 << 16; ++i) {
+        // Bits of floats from 2^-20 to twice the largest, away from 0 or towards it.
+        const double share = (sign > 0 ? i : (1 << 16) - 1 - i) / double{(1 << 16) - 1};
+        const double exponent = -20 + share * (std::log2(2.0 * largest) + 20);
+        const float value = sign * static_cast<float>(std::exp2(exponent));
+        const float result = to_float(from_float(value));
+        ASSERT_GE(value, last_value);
+        ASSERT_GE(result, last_result) << value;
+        results += result > last_result ? 1 : 0;
+        last_value = value;
+        last_result = result;
+      }
+    }
+    EXPECT_GT(results, 200u) << "of 256 codes";
+  };
+  expect_monotone(e4m3_from_float, float_from_e4m3, kE4M3Max);
+  expect_monotone(e5m2_from_float, float_from_e5m2, kE5M2Max);
 }
 
 }  // namespace
