@@ -28,28 +28,52 @@ kv::CacheScope DraftModel::scope(std::string_view salt, kv::OwnerId owner) {
   return std::move(made).value();
 }
 
+void DraftModel::begin_step() {
+  if (++steps_unmeasured_ > kForgetSteps) is_measured_ = false;
+}
+
 std::optional<std::uint64_t> DraftModel::tokens_missing(DraftedSequence& drafted,
                                                         std::span<const TokenId> tokens) {
-  if (tokens.size() >= options_.context_tokens) return std::nullopt;
+  if (drafted.looks_to_skip_ > 0) {
+    --drafted.looks_to_skip_;
+    return std::nullopt;
+  }
+  if (tokens.size() >= options_.context_tokens || !has_all(drafted, tokens)) return std::nullopt;
+  drafted.step_ = step_;
   if (drafted.sequence_) {
     commit_accepted(drafted, tokens);
-  } else if (!open(drafted, tokens)) {
-    return std::nullopt;
+    find_more(drafted, tokens);
+  } else {
+    open(drafted, tokens);
   }
   return tokens.size() - drafted.sequence_->tokens_computed();
 }
 
-bool DraftModel::open(DraftedSequence& drafted, std::span<const TokenId> tokens) {
-  do {
-    const kv::Match match = cache_.match(drafted.scope_, tokens, kv::MatchEnd::kWholeBlock);
-    auto opened = cache_.open(drafted.scope_, match, tokens);
-    if (auto* const done = std::get_if<kv::Opened>(&opened)) {
-      drafted.sequence_.emplace(std::move(done->sequence));
-      drafted.step_ = step_;
-      return true;
-    }
-  } while (close_idle());
-  return false;
+bool DraftModel::has_all(DraftedSequence& drafted, std::span<const TokenId> tokens) const {
+  for (const TokenId token : tokens.subspan(drafted.tokens_checked_)) {
+    drafted.is_foreign_ = drafted.is_foreign_ || token.value() >= options_.vocabulary;
+  }
+  drafted.tokens_checked_ = tokens.size();
+  return !drafted.is_foreign_;
+}
+
+// Blocks that are found are free to be held: opening the whole ones takes no others.
+void DraftModel::open(DraftedSequence& drafted, std::span<const TokenId> tokens) {
+  const kv::Match match = cache_.match(drafted.scope_, tokens, kv::MatchEnd::kWholeBlock);
+  auto opened = cache_.open(drafted.scope_, match, tokens);
+  auto* const done = std::get_if<kv::Opened>(&opened);
+  ASSERT(done != nullptr && done->copies.empty(), "whole blocks are shared");
+  drafted.sequence_.emplace(std::move(done->sequence));
+}
+
+// Another sequence may have computed the same prompt meanwhile: forks begin side by side.
+void DraftModel::find_more(DraftedSequence& drafted, std::span<const TokenId> tokens) {
+  const std::uint64_t computed = drafted.sequence_->tokens_computed();
+  if (tokens.size() - computed <= kLookAgainTokens) return;
+  const kv::Match match = cache_.match(drafted.scope_, tokens, kv::MatchEnd::kWholeBlock);
+  if (match.tokens < computed + cache_.options().block_tokens) return;
+  drafted.sequence_.reset();
+  open(drafted, tokens);
 }
 
 // Tokens that were computed and are tokens of the sequence by now are committed. Rows of draft
@@ -91,6 +115,13 @@ bool DraftModel::close_idle() {
   return true;
 }
 
+// All blocks are held by sequences that are drafted for: this one leaves them its own for a while.
+void DraftModel::give_up(DraftedSequence& drafted) {
+  drafted.sequence_.reset();
+  drafted.written_.clear();
+  drafted.looks_to_skip_ = kLooksSkipped;
+}
+
 void DraftModel::draft(std::span<Job> jobs, std::uint64_t catch_up_tokens, const Clock& clock) {
   ++step_;
   for (const Job& job : jobs) job.drafted->step_ = step_;
@@ -103,7 +134,8 @@ void DraftModel::draft(std::span<Job> jobs, std::uint64_t catch_up_tokens, const
     for (const LaunchRows& rows : rows_) tokens += rows.rows;
     if (tokens == samples_.size()) {
       costs_.note(static_cast<std::uint32_t>(tokens), took);
-      is_measured_ = true;
+      is_measured_ = costs_.is_measured();
+      steps_unmeasured_ = 0;
     } else if (tokens >= kCatchUpTokensMin) {
       const double each = took / static_cast<double>(tokens);
       missing_token_seconds_ =
@@ -125,12 +157,10 @@ void DraftModel::feed_missing(std::span<Job> jobs, std::uint64_t catch_up_tokens
     const std::uint64_t missing = job.tokens.size() - first - (job.drafts > 0 ? 0 : 1);
     const std::uint64_t tokens = std::min({tokens_max, rows_left, missing});
     const bool samples = job.drafts > 0 && first + tokens == job.tokens.size();
-    const std::span<const TokenId> fed = job.tokens.subspan(first, tokens);
-    const bool is_known = std::ranges::all_of(
-        fed, [&](TokenId token) { return token.value() < options_.vocabulary; });
     const std::uint64_t drafts = samples ? job.drafts - 1 : 0;
-    if (tokens == 0 || !is_known || !reserve(*job.drafted, first + tokens + drafts)) return;
-    fed_.push_back({&job, fed, first, samples});
+    if (tokens == 0) return;
+    if (!reserve(*job.drafted, first + tokens + drafts)) return give_up(*job.drafted);
+    fed_.push_back({&job, job.tokens.subspan(first, tokens), first, samples});
     rows_left -= tokens;
   };
   for (Job& job : jobs) {

@@ -41,7 +41,10 @@ class DraftedSequence {
   std::optional<kv::Sequence> sequence_;  // nothing: it has no blocks
   // Tokens whose rows are written behind those that are committed: drafts are among them.
   std::vector<TokenId> written_;
-  std::uint64_t step_ = 0;  // the last one that drafted for it
+  std::uint64_t step_ = 0;            // the last one that drafted for it
+  std::uint64_t tokens_checked_ = 0;  // that the draft model's vocabulary has
+  bool is_foreign_ = false;           // a token is not in it
+  std::uint32_t looks_to_skip_ = 0;   // before it asks for room again
 };
 
 struct DraftModelOptions {
@@ -63,8 +66,10 @@ class DraftModel {
   // salt alone.
   kv::CacheScope scope(std::string_view salt, kv::OwnerId owner);
 
-  // Returns how many of the sequence's tokens are not computed here; the first call for a sequence
-  // looks for it in the cache. Nothing: it cannot be drafted for.
+  // Begins a step of the engine: what was measured long ago is forgotten.
+  void begin_step();
+  // Returns how many of the sequence's tokens are not computed here; the first call for a sequence,
+  // and one that lacks much, looks for it in the cache. Nothing: it cannot be drafted for now.
   std::optional<std::uint64_t> tokens_missing(DraftedSequence& drafted,
                                               std::span<const TokenId> tokens);
 
@@ -94,6 +99,9 @@ class DraftModel {
   friend class DraftedSequence;
 
   static constexpr std::uint64_t kCatchUpTokensMin = 16;
+  static constexpr std::uint64_t kLookAgainTokens = 64;  // that are missing
+  static constexpr std::uint32_t kLooksSkipped = 64;     // by a sequence that found no room
+  static constexpr std::uint64_t kForgetSteps = 512;     // without a draft
 
   // The tokens of a job that the next launch computes.
   struct Fed {
@@ -103,10 +111,13 @@ class DraftModel {
     bool samples = false;
   };
 
-  bool open(DraftedSequence& drafted, std::span<const TokenId> tokens);
+  bool has_all(DraftedSequence& drafted, std::span<const TokenId> tokens) const;
+  void open(DraftedSequence& drafted, std::span<const TokenId> tokens);
+  void find_more(DraftedSequence& drafted, std::span<const TokenId> tokens);
   void commit_accepted(DraftedSequence& drafted, std::span<const TokenId> tokens);
   bool reserve(DraftedSequence& drafted, std::uint64_t tokens);
   bool close_idle();
+  void give_up(DraftedSequence& drafted);
   void feed_missing(std::span<Job> jobs, std::uint64_t catch_up_tokens);
   void launch();
   void take(const Fed& fed, const Result<SampledToken>* sample, bool is_finite);
@@ -118,7 +129,8 @@ class DraftModel {
   std::uint64_t step_ = 0;
   speculate::RowCosts costs_;  // of launches in which all rows are sampled
   bool is_measured_ = false;
-  double missing_token_seconds_ = 0;  // of a token that is caught up with; 0: not measured
+  std::uint64_t steps_unmeasured_ = 0;  // since the last measurement
+  double missing_token_seconds_ = 0;    // of a token that is caught up with; 0: not measured
   // What the next launch has.
   std::vector<Fed> fed_;
   std::vector<kv::Copy> copies_;

@@ -6,7 +6,9 @@ namespace pagoda::engine {
 namespace {
 
 // A draft model computes up to so many tokens that it lacks together with a draft.
-constexpr std::uint64_t kMissingTokensMax = 64;
+constexpr std::uint64_t kMissingTokensMax = 32;
+// It catches up with a sequence that lacks up to so many tokens for each that may still come.
+constexpr std::uint64_t kMissingPerOutput = 64;
 // The time in which a draft model catches up with sequences, as a share of a step's.
 constexpr double kCatchUpShare = 0.5;
 
@@ -47,10 +49,6 @@ void Drafting::open(OpenRequest& open, const Request& request) {
   for (const auto& seq : open.sequences) {
     seq->drafting = speculator_.open(terms);
     seq->draft.reserve(speculate::kDraftTokensMax);
-    if (options_.model == nullptr || seq->drops) continue;
-    seq->drafted = std::make_unique<DraftedSequence>(
-        *options_.model,
-        options_.model->scope(request.cache_salt, kv::OwnerId(request.tenant.value())));
   }
 }
 
@@ -67,6 +65,7 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
     candidates += may_have_draft(chunk) ? 1 : 0;
   }
   if (candidates == 0) return;
+  if (options_.model != nullptr) options_.model->begin_step();
   speculator_.begin_step(
       rows, options_.model == nullptr ? 0 : options_.model->seconds(candidates) / candidates);
   std::uint64_t tokens_left = plan.tokens_left;
@@ -74,7 +73,7 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
     if (tokens_left == 0) break;
     if (!may_have_draft(chunk)) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
-    std::uint32_t drafts = propose(seq, tokens_left);
+    std::uint32_t drafts = propose(chunk, tokens_left, plan.load.empty());
     if (drafts == 0) continue;
     if (seq.drafting->method == speculate::DraftMethod::kDraftModel) {
       jobs_.back().drafts = drafts;
@@ -90,32 +89,48 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
 
 // Returns how many draft tokens the sequence gets; the last job is to find them where the method is
 // the draft model.
-std::uint32_t Drafting::propose(OpenSequence& seq, std::uint64_t tokens_left) {
+std::uint32_t Drafting::propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_left,
+                                bool may_take_blocks) {
+  OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
   const std::uint64_t most = std::min({tokens_left, seq.tokens_max - seq.tokens.size() - 1,
                                        std::uint64_t{speculate::kDraftTokensMax}});
   const auto drafts_max = static_cast<std::uint32_t>(most);
+  // Tokens that have no room are not worth a draft model's work.
+  const auto model_room =
+      static_cast<std::uint32_t>(std::min(most, scheduler_.draft_room(chunk, may_take_blocks)));
   const speculate::DraftQuery query = {.tokens = seq.tokens,
                                        .prompt_tokens = seq.prompt_tokens,
                                        .cache = &cache_,
                                        .sequence = &*seq.sequence,
                                        .forced = seq.sampling.forced_tokens(),
-                                       .has_model = may_use_model(seq, drafts_max)};
+                                       .model_tokens_max = model_tokens(seq, model_room)};
   const std::uint32_t drafts = speculator_.propose(query, *seq.drafting, drafts_max, seq.draft);
   if (drafts > 0 && seq.drafting->method == speculate::DraftMethod::kDraftModel) return drafts;
   cut_draft(seq);
   return static_cast<std::uint32_t>(seq.draft.size());
 }
 
-// True: a draft of the draft model would pay, and the model has computed the sequence's tokens or
-// is about to. Either way a sequence for which it would pay has a job from now on, by which the
-// model keeps up with it.
-bool Drafting::may_use_model(OpenSequence& seq, std::uint32_t drafts_max) {
-  if (!seq.drafted || speculator_.weigh_model(*seq.drafting, drafts_max) == 0) return false;
+// Returns how many tokens the draft model may find for the sequence; 0: it would not pay, or the
+// model lacks too many of the sequence's tokens. A sequence for which it would pay has a job, by
+// which the model computes what it lacks.
+std::uint32_t Drafting::model_tokens(OpenSequence& seq, std::uint32_t drafts_max) {
+  if (options_.model == nullptr || seq.drops) return 0;
+  if (speculator_.weigh_model(*seq.drafting, drafts_max) == 0) return 0;
+  const Request& asked = seq.request->asked;
+  if (!seq.drafted) {
+    kv::CacheScope scope =
+        options_.model->scope(asked.cache_salt, kv::OwnerId(asked.tenant.value()));
+    scope.public_tokens = asked.public_tokens;
+    seq.drafted = std::make_unique<DraftedSequence>(*options_.model, std::move(scope));
+  }
   const auto missing = options_.model->tokens_missing(*seq.drafted, seq.tokens);
-  if (!missing) return false;
+  const std::uint64_t output_left = seq.tokens_max - seq.tokens.size();
+  if (!missing || *missing > output_left * kMissingPerOutput) return 0;
   jobs_.push_back({.drafted = seq.drafted.get(), .tokens = seq.tokens, .draft = &seq.draft});
   job_chunks_.push_back(nullptr);
-  return *missing <= kMissingTokensMax;
+  if (*missing > kMissingTokensMax) return 0;
+  const std::uint64_t context_left = options_.model->options().context_tokens - seq.tokens.size();
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(drafts_max, context_left));
 }
 
 void Drafting::run_model(const sched::Plan& plan) {
@@ -125,11 +140,13 @@ void Drafting::run_model(const sched::Plan& plan) {
     const auto& seq = static_cast<const OpenSequence&>(*job_chunks_[i]->task);
     jobs_[i].sampling = seq.sampling.for_drafts(seq.drafting->model_draws, has_same_ids);
   }
-  const double step_seconds = speculator_.costs().seconds(speculator_.rows());
+  const speculate::RowCosts& costs = speculator_.costs();
+  const double step_seconds = costs.is_measured() ? costs.seconds(speculator_.rows()) : 0;
   options_.model->draft(jobs_, options_.model->tokens_in(step_seconds * kCatchUpShare), clock_);
   for (sched::ScheduledChunk* const chunk : job_chunks_) {
     if (chunk == nullptr) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk->task);
+    if (seq.draft.empty()) speculator_.note_failed(*seq.drafting);
     cut_draft(seq);
     if (seq.draft.empty()) continue;
     scheduler_.add_drafts(*chunk, static_cast<std::uint32_t>(seq.draft.size()), plan.load.empty());

@@ -54,8 +54,9 @@ class Drafting {
   void retire(TenantId tenant);
 
  private:
-  std::uint32_t propose(OpenSequence& seq, std::uint64_t tokens_left);
-  bool may_use_model(OpenSequence& seq, std::uint32_t drafts_max);
+  std::uint32_t propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_left,
+                        bool may_take_blocks);
+  std::uint32_t model_tokens(OpenSequence& seq, std::uint32_t drafts_max);
   void run_model(const sched::Plan& plan);
   void cut_draft(OpenSequence& seq) const;
 

@@ -107,11 +107,9 @@ SamplingState SamplingState::for_drafts(bool draws, bool has_same_ids) const {
     options.repetition_penalty = 1;
     options.presence_penalty = options.frequency_penalty = 0;
   }
-  SamplingState other(std::move(options), {}, end_);
-  other.generated_ = generated_;
-  if (!has_same_ids) return other;
-  other.seen_ = seen_;
-  other.constraint_ = constraint_;
+  if (!has_same_ids) return SamplingState(std::move(options), {});
+  SamplingState other = *this;
+  other.options_ = std::move(options);
   return other;
 }
 

@@ -47,7 +47,8 @@ class SamplingState {
 
   // Returns the state by which a draft model chooses the tokens that may follow: with the random
   // numbers of this state where it `draws`, else the likeliest ones. What depends on token ids,
-  // such as biases and grammars, is left out unless the model has the same token ids.
+  // such as biases, grammars and forbidden end tokens, is left out unless the model has the same
+  // token ids.
   SamplingState for_drafts(bool draws, bool has_same_ids) const;
 
   // Restricts the output to the grammar of `matcher`.

@@ -98,6 +98,13 @@ void Scheduler::note_deferred(const Plan& plan) {
   }
 }
 
+std::uint64_t Scheduler::draft_room(const ScheduledChunk& chunk, bool may_take_blocks) const {
+  const std::uint64_t blocks_free =
+      may_take_blocks ? cache_.pool().blocks_free() / cache_.tree().groups() : 0;
+  return chunk.task->sequence->tokens_reserved() - (chunk.first + chunk.tokens) +
+         blocks_free * cache_.options().block_tokens;
+}
+
 std::uint32_t Scheduler::add_drafts(ScheduledChunk& chunk, std::uint32_t tokens,
                                     bool may_take_blocks) {
   SequenceTask& task = *chunk.task;
@@ -105,11 +112,8 @@ std::uint32_t Scheduler::add_drafts(ScheduledChunk& chunk, std::uint32_t tokens,
       chunk.samples && chunk.drafts == 0 && task.sequence_count == 1 && task.samples_in_flight == 1,
       "a draft follows the last token of one sequence");
   const std::uint64_t end = chunk.first + chunk.tokens;
-  const std::uint64_t blocks_free =
-      may_take_blocks ? cache_.pool().blocks_free() / cache_.tree().groups() : 0;
-  const std::uint64_t room =
-      task.sequence->tokens_reserved() - end + blocks_free * cache_.options().block_tokens;
-  const auto drafts = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, room));
+  const auto drafts = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(tokens, draft_room(chunk, may_take_blocks)));
   if (drafts == 0) return 0;
   const auto reserved = cache_.reserve(*task.sequence, end + drafts);
   const auto* const copies = std::get_if<std::vector<kv::Copy>>(&reserved);

@@ -52,10 +52,12 @@ class Scheduler {
   // computed.
   Step* reserve(const Plan& plan);
 
-  // Adds up to `tokens` draft tokens to a chunk of the step that ends with its sequence's last
-  // token, and returns how many have room: in blocks that the sequence holds and, if
-  // `may_take_blocks`, in free ones. Nothing is evicted or preempted for draft tokens. The tenant
-  // pays for them.
+  // Returns how many draft tokens have room behind a chunk of the step that ends with its
+  // sequence's last token: in blocks that the sequence holds and, if `may_take_blocks`, in free
+  // ones. Nothing is evicted or preempted for draft tokens.
+  std::uint64_t draft_room(const ScheduledChunk& chunk, bool may_take_blocks) const;
+  // Adds up to `tokens` draft tokens to the chunk, and returns how many had room. The tenant pays
+  // for them.
   std::uint32_t add_drafts(ScheduledChunk& chunk, std::uint32_t tokens, bool may_take_blocks);
 
   // Lets a running sequence reuse prompt blocks that other sequences have published since its

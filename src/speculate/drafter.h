@@ -68,7 +68,7 @@ struct DraftQuery {
   const kv::Cache* cache = nullptr;
   const kv::Sequence* sequence = nullptr;  // has computed all tokens but the last
   ForcedTokens* forced = nullptr;          // nullptr: the sequence has no grammar
-  bool has_model = false;                  // a draft model has computed the tokens, or nearly
+  std::uint32_t model_tokens_max = 0;      // that a draft model may find; 0: it finds none
 };
 
 // The rules of the draft model have rates of their own, in classes of matches.

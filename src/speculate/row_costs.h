@@ -20,6 +20,7 @@ class RowCosts {
   // A step computed `rows` rows, all with logits, in so many seconds.
   void note(std::uint32_t rows, double seconds);
 
+  bool is_measured() const { return steps_ > 0; }
   // Returns the estimated seconds of a step of so many rows; only ratios mean something before
   // anything was measured.
   double seconds(std::uint32_t rows) const;

@@ -102,8 +102,8 @@ std::uint32_t Speculator::propose(const DraftQuery& query, SequenceDrafting& dra
   // Nobody looks for a draft that would not pay if all of it were accepted.
   if (most == 0 || choose(1.0, most).drafts == 0) return 0;
   RowCosts::Choice best;
-  if (query.has_model) {
-    best = choose_model(drafting, most);
+  if (query.model_tokens_max > 0) {
+    best = choose_model(drafting, std::min(most, query.model_tokens_max));
     drafting.method = DraftMethod::kDraftModel;
     drafting.match = drafting.model_draws ? kDrawnRule : kLikeliestRule;
   }

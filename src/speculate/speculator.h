@@ -60,6 +60,8 @@ class Speculator {
   // The step has so many draft tokens of the sequence.
   void note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens);
 
+  // The draft model had no token for a sequence though one was wanted.
+  void note_failed(SequenceDrafting& drafting) { note_verified(drafting, 1, 0); }
   // So many tokens of a draft were accepted.
   void note_verified(SequenceDrafting& drafting, std::uint32_t drafted, std::uint32_t accepted);
   // A step whose rows all had logits took so long.

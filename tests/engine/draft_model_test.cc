@@ -230,6 +230,54 @@ TEST(DraftModel, TakesTheRoomOfSequencesThatWait) {
   EXPECT_EQ(cache.draft(first, tokens), draft);
 }
 
+// Two sequences that do not fit together do not stand in each other's way for ever.
+TEST(DraftModel, LeavesTheRoomToOthersWhereItFindsNone) {
+  DraftCache cache(8);
+  const auto tokens = model::random_tokens(stories().config(), 100, 3);
+  const auto other_tokens = model::random_tokens(stories().config(), 100, 8);
+  DraftedSequence first = cache.sequence("a");
+  DraftedSequence second = cache.sequence("b");
+  const SteadyClock clock;
+  bool has_caught_up = false;
+  for (int step = 0; step < 30 && !has_caught_up; ++step) {
+    std::vector<DraftModel::Job> jobs;
+    for (auto& [drafted, wanted] : {std::pair{&first, &tokens}, {&second, &other_tokens}}) {
+      const auto missing = cache.model().tokens_missing(*drafted, *wanted);
+      has_caught_up = has_caught_up || missing == 1u;
+      if (missing) jobs.push_back({.drafted = drafted, .tokens = *wanted});
+    }
+    cache.model().draft(jobs, 32, clock);
+  }
+  EXPECT_TRUE(has_caught_up);
+}
+
+TEST(DraftModel, DraftsNothingBehindTokensThatItDoesNotHave) {
+  DraftCache cache(64);
+  auto tokens = model::random_tokens(stories().config(), 20, 3);
+  DraftedSequence drafted = cache.sequence("");
+  EXPECT_TRUE(cache.model().tokens_missing(drafted, tokens).has_value());
+  tokens.push_back(TokenId(stories().config().vocabulary));
+  EXPECT_FALSE(cache.model().tokens_missing(drafted, tokens).has_value());
+}
+
+// A draft model with other token ids has rows of other lengths: nothing may name a token there.
+TEST(DraftModel, WithOtherIdsIsToldNoTokens) {
+  const std::vector<TokenId> ends = {TokenId(500)};
+  SamplingState state({.temperature = 0.7f,
+                       .repetition_penalty = 1.5f,
+                       .logit_bias = {{TokenId(501), 2.0f}},
+                       .seed = 9},
+                      ends, StopCriteria({.min_tokens = 4}, ends));
+  state.constrain(*list_constraint(stories().config()));
+  ASSERT_FALSE(state.stop_criteria().forbidden_after(0).empty());
+  const SamplingState drafts = state.for_drafts(true, false);
+  EXPECT_TRUE(drafts.options().logit_bias.empty());
+  EXPECT_TRUE(drafts.seen().entries().empty());
+  EXPECT_FALSE(drafts.constraint().has_value());
+  EXPECT_TRUE(drafts.stop_criteria().forbidden_after(0).empty());
+  EXPECT_EQ(drafts.options().seed, 9u);
+}
+
 // The target takes one of the draft's tokens and goes on otherwise: rows of the rest are not used.
 TEST(DraftModel, WritesOverRowsOfTokensThatWereNotTaken) {
   DraftCache cache(64);

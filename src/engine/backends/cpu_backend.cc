@@ -91,6 +91,9 @@ Status CpuBackend::open_draft_model(const BackendOptions& options) {
   made.context_tokens =
       std::min(core_options().limits.context_tokens, std::uint64_t{parts.config->context});
   made.prefix_caching = options.prefix_caching;
+  made.kv_eviction = options.kv_eviction;
+  made.quota_share = options.quota_share;
+  made.quota_share_public = options.quota_share_public;
   made.scheduler = options.scheduler;
   made.model_name = parts.name;
   made.on_pack = parts.on_pack;
