@@ -28,7 +28,7 @@ StoryFixture& bounds_fixture() {
   return fixture;
 }
 
-HttpRequest posted(std::string body) {
+HttpRequest posted_completion(std::string body) {
   HttpRequest request = {.method = "POST",
                          .path = kCompletionsPath,
                          .content_type = "application/json",
@@ -73,7 +73,7 @@ TEST(Bounds, ATokenHasOneNameAmongBiases) {
 
 // Returns the bytes allocated between the body and a completion that could start.
 std::uint64_t bytes_to_route(const Json& body, int status = 0) {
-  const HttpRequest request = posted(body.dump());
+  const HttpRequest request = posted_completion(body.dump());
   const std::uint64_t before = bytes_allocated_so_far();
   const Routed routed = route(request, bounds_fixture().state());
   const std::uint64_t bytes = bytes_allocated_so_far() - before;
@@ -152,11 +152,12 @@ TEST(Bounds, RequestsTakeMemoryTogetherUntilTheyEnd) {
   const std::uint64_t most = memory.bytes_max();
   const Json body = {{"prompt", std::vector<std::string>(64, "Once")}, {"max_tokens", 1}};
   memory.set_max(2 * kMiB);
-  Routed first = route(posted(body.dump()), bounds_fixture().state());
+  Routed first = route(posted_completion(body.dump()), bounds_fixture().state());
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(first));
   EXPECT_GE(memory.bytes_held(), 64u * 1024);
   std::vector<Routed> more;
-  for (int i = 0; i < 10; ++i) more.push_back(route(posted(body.dump()), bounds_fixture().state()));
+  for (int i = 0; i < 10; ++i)
+    more.push_back(route(posted_completion(body.dump()), bounds_fixture().state()));
   const auto* const refused = std::get_if<HttpReply>(&more.back());
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->status, 503);
@@ -178,7 +179,7 @@ TEST(Bounds, ToolsOfAnOpenRequestAreCounted) {
                          {"parameters", {{"type", "object"}, {"properties", properties}}}};
   Json body = {{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 1}};
   const auto held_by = [&] {
-    HttpRequest request = posted(body.dump());
+    HttpRequest request = posted_completion(body.dump());
     request.path = "/v1/chat/completions";
     const Routed open = route(request, bounds_fixture().state());
     EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Completion>>(open));
