@@ -16,6 +16,7 @@
 #include "hf/overrides.h"
 #include "kv/evict/policy.h"
 #include "kv/kv_policy.h"
+#include "model/kv_cache_dtype.h"
 #include "net/server_access.h"
 #include "text/chat_template.h"
 
@@ -65,6 +66,7 @@ struct LocalChatOptions {
   std::size_t threads = 0;    // 0: usable cores
   std::uint64_t max_model_len = 0;
   const kv::EvictionPolicy* kv_eviction = &kv::lru_policy();
+  model::KvCacheDtype kv_cache_dtype = {};
   kv::KvPolicy kv_policy = {};
   speculate::SpeculationOptions speculation = default_speculation();
   DeviceOptions device;

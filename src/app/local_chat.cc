@@ -206,6 +206,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.threads = options.threads;
   backend_options.context_tokens = options.max_model_len;
   backend_options.kv_eviction = options.kv_eviction;
+  backend_options.kv_cache_dtype = options.kv_cache_dtype;
   backend_options.kv_policy = options.kv_policy;
   backend_options.speculation = options.speculation;
   ASSIGN_OR_RETURN(backend_options.draft_model,

@@ -51,6 +51,7 @@ engine::BackendOptions backend_options(const PromptRunOptions& options, const Lo
   engine::BackendOptions made;
   made.threads = options.threads;
   made.kv_cache_dtype = options.kv_cache_dtype;
+  made.kv_policy = options.kv_policy;
   made.block_tokens = options.block_size;
   made.context_tokens = context;
   made.scheduler.sequences_max = 1;
@@ -63,7 +64,8 @@ engine::BackendOptions backend_options(const PromptRunOptions& options, const Lo
   return made;
 }
 
-// On a GPU where one is wanted, else by the plain way over a decoder unless drafts are wanted.
+// On a GPU where one is wanted, else by the plain way over a decoder unless drafts or a KV policy
+// are wanted.
 Result<engine::SingleOutput> generate(const PromptRunOptions& options, const LoadedModel& model,
                                       const kernels::KernelSet& kernels,
                                       const engine::SingleRequest& request, const Clock& clock) {
@@ -71,12 +73,16 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
     return Error{ErrorCode::kUnsupported,
                  "`no_kv_cache`: not supported on a GPU; use `device=cpu`"};
   }
+  if (options.no_kv_cache && !options.kv_policy.is_full()) {
+    return Error{ErrorCode::kUnsupported,
+                 "`kv_policy`: bounds a cache, and `no_kv_cache` leaves none: use one of them"};
+  }
   DeviceOptions device = options.device;
   if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
-  // Drafts are an engine's.
-  const auto create = options.speculation.methods.empty() || options.no_kv_cache
-                          ? create_gpu_backend
-                          : create_backend;
+  // Drafts and policies are an engine's.
+  const bool needs_engine = !options.no_kv_cache &&
+                            (!options.speculation.methods.empty() || !options.kv_policy.is_full());
+  const auto create = needs_engine ? create_backend : create_gpu_backend;
   engine::BackendOptions sizes = backend_options(options, model, request.context_max);
   ASSIGN_OR_RETURN(sizes.draft_model,
                    load_draft_model(options.speculation, model.tokenizer(), kernels));

@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "engine/finish_reason.h"
 #include "hf/overrides.h"
+#include "kv/kv_policy.h"
 #include "model/kv_cache_dtype.h"
 #include "speculate/options.h"
 
@@ -34,6 +35,7 @@ struct PromptRunOptions {
   std::uint32_t threads = static_cast<std::uint32_t>(usable_cores());
   std::uint64_t max_model_len = 0;  // 0: the model's own
   model::KvCacheDtype kv_cache_dtype;
+  kv::KvPolicy kv_policy;
   std::uint32_t block_size = 16;
   std::uint32_t batched_tokens_max = 512;
   DeviceOptions device;

@@ -46,7 +46,8 @@ Result<engine::SingleOutput> generate_on(engine::Backend& backend,
   asked.prompt = request.prompt;
   asked.sampling = request.sampling;
   // Where the context ends first, it ends the sequence.
-  if (request.prompt.size() + request.tokens_max <= options.limits.context_tokens) {
+  const std::uint64_t context = engine::context_under(options.limits.kv_policy, options.limits);
+  if (request.prompt.size() + request.tokens_max <= context) {
     asked.end.max_tokens = request.tokens_max;
   }
   RETURN_IF_ERROR(engine::check_request(asked, options.limits, tenants[asked.tenant].limits));

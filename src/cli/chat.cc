@@ -187,6 +187,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
                   "context in tokens (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   add_context_options(command, *options);
+  add_kv_cache_dtype_options(command, options->local.kv_cache_dtype);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_kv_policy_option(command, options->local.kv_policy);
   add_speculation_options(command, options->local.speculation);

@@ -125,6 +125,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   add_device_options(command, options->device);
   add_speculation_options(command, options->speculation);
   add_kv_cache_dtype_options(command, options->kv_cache_dtype);
+  add_kv_policy_option(command, options->kv_policy);
   command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
   command

@@ -275,6 +275,7 @@ void Engine::publish() {
   now.blocks_evicted = stats.blocks_evicted;
   now.blocks_evicted_by_cause = stats.blocks_evicted_by_cause;
   now.blocks_deduplicated = stats.blocks_deduplicated;
+  now.pages_dropped = stats.pages_dropped;
   now.is_lost = core_.is_lost();
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);

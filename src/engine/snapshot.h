@@ -64,6 +64,7 @@ struct Snapshot : Counters {
   std::uint64_t blocks_evicted = 0;  // since the start
   kv::EvictionCounts blocks_evicted_by_cause{};
   std::uint64_t blocks_deduplicated = 0;       // since the start
+  std::uint64_t pages_dropped = 0;             // by KV policies, since the start
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
   double prompt_tokens_per_second = 0;         // recent rate of the model; 0: unknown
   std::uint64_t tier_blocks_skipped = 0;       // blocks that were not written: too many waited

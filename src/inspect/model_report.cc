@@ -114,6 +114,18 @@ Json value_json(const gguf::MetadataValue& value) {
   return std::visit(Writer{value}, value.data);
 }
 
+constexpr std::string_view kQuantisedKv[] = {"fp8", "int8", "k8v4", "int4"};
+
+// Whether the heads of all layers divide into groups of values that share a scale. A latent is key
+// and value, which a format must keep alike.
+bool fits(const app::KvFormat& format, const std::vector<app::KvLayers>& groups) {
+  return std::ranges::all_of(groups, [&](const app::KvLayers& group) {
+    if (group.latent && format.key_bits != format.value_bits) return false;
+    return (format.key_group == 0 || group.key_dim % format.key_group == 0) &&
+           (format.value_group == 0 || group.value_dim % format.value_group == 0);
+  });
+}
+
 Result<KvInspection> inspect_kv(const gguf::File& file) {
   ASSIGN_OR_RETURN(const app::KvModel model, app::read_kv_model(file));
   const Result<app::KvSize> size = app::kv_size({.groups = model.groups,
@@ -121,8 +133,18 @@ Result<KvInspection> inspect_kv(const gguf::File& file) {
                                                  .sequence_length = model.context_length});
   if (!size.ok())
     return Error{size.error().code, terminal::with_plain_fields(size.error().message)};
-  return KvInspection{model.groups, model.context_length, size.value().per_token.stored,
-                      size.value().total.stored};
+  KvInspection kv = {model.groups,
+                     model.context_length,
+                     size.value().per_token.stored,
+                     size.value().total.stored,
+                     {}};
+  for (const std::string_view name : kQuantisedKv) {
+    const app::KvFormat& format = *app::find_kv_format(name);
+    if (!fits(format, model.groups)) continue;
+    const Result<app::KvSize> smaller = app::kv_size({.groups = model.groups, .format = format});
+    if (smaller.ok()) kv.formats.push_back({name, smaller.value().per_token.stored});
+  }
+  return kv;
 }
 
 std::string grouped_bytes(std::uint64_t bytes) {
@@ -167,6 +189,10 @@ std::string kv_text(const Inspection& inspection) {
   std::string text = "KV cache of one sequence in fp16 or bf16:\n";
   for (const app::KvLayers& group : kv.groups) text += line("shape", layers_text(group));
   text += line("per token", grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_token)));
+  for (const KvInspection::Format& format : kv.formats) {
+    text += line(fmt::format("  in {}", format.name),
+                 grouped_bytes(static_cast<std::uint64_t>(format.bytes_per_token)));
+  }
   text += line("full context",
                fmt::format("{} for {} tokens",
                            grouped_bytes(static_cast<std::uint64_t>(kv.bytes_per_full_context)),
@@ -204,10 +230,15 @@ Json kv_json(const Inspection& inspection) {
   const KvInspection& kv = *inspection.kv;
   Json layers = Json::array();
   for (const app::KvLayers& group : kv.groups) layers.push_back(kv_layers_json(group));
+  Json by_dtype = {{"fp16", kv.bytes_per_token}, {"bf16", kv.bytes_per_token}};
+  for (const KvInspection::Format& format : kv.formats) {
+    by_dtype[std::string(format.name)] = format.bytes_per_token;
+  }
   return {{"element_bytes", 2},
           {"layers", std::move(layers)},
           {"context_length", kv.context_length},
           {"bytes_per_token", kv.bytes_per_token},
+          {"bytes_per_token_by_dtype", std::move(by_dtype)},
           {"bytes_per_full_context", kv.bytes_per_full_context}};
 }
 

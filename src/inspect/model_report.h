@@ -21,12 +21,18 @@ struct TensorTotal {
   bool operator==(const TensorTotal&) const = default;
 };
 
-// The cache of one sequence in 16-bit elements.
+// The cache of one sequence in 16-bit elements, and a token's bytes in others.
 struct KvInspection {
+  struct Format {
+    std::string_view name;
+    std::int64_t bytes_per_token = 0;
+  };
+
   std::vector<app::KvLayers> groups;
   std::int64_t context_length = 0;
   std::int64_t bytes_per_token = 0;         // all layers
   std::int64_t bytes_per_full_context = 0;  // windowed layers keep their window only
+  std::vector<Format> formats;              // those below 16 bits that --kv-cache-dtype takes
 };
 
 struct Inspection {

@@ -325,7 +325,8 @@ void Cache::hold(BlockId block) {
   evictor_.page_held(pool_.owner(block).value());
 }
 
-void Cache::release(BlockId block) {
+void Cache::release(BlockId block, bool by_policy) {
+  if (by_policy) ++pages_dropped_;
   history_.block_released(block);
   release_at(block, ++clock_.tick);
 }

@@ -94,9 +94,9 @@ class Cache : public CacheParts {
   // committed are lost.
   void release_unwritten(Sequence& sequence);
   // Ends the hold on a block that left a sequence's table and was handed to the caller: a duplicate
-  // of commit(), once no launch uses it, or a page that Sequence::drop_pages() returned. It counts
-  // as the block's last use.
-  void release(BlockId block);
+  // of commit(), once no launch uses it, or a page that Sequence::drop_pages() returned, which is
+  // counted as dropped `by_policy`. It counts as the block's last use.
+  void release(BlockId block, bool by_policy = false);
   // Like commit() of one whole block in whose own pages nothing was written: the sequence goes on
   // with the pages of the block that committing it would deduplicate to. False, and nothing
   // happens, where that block lacks a page in a group in which the sequence has one.

@@ -61,7 +61,8 @@ std::size_t CacheParts::nodes_expected() const {
 CacheStats CacheParts::stats() const {
   return {.blocks_deduplicated = blocks_deduplicated_,
           .blocks_evicted = evictor_.blocks_evicted(),
-          .blocks_evicted_by_cause = evictor_.blocks_evicted_by_cause()};
+          .blocks_evicted_by_cause = evictor_.blocks_evicted_by_cause(),
+          .pages_dropped = pages_dropped_};
 }
 
 void CacheParts::check() const {

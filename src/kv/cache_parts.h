@@ -82,6 +82,7 @@ class CacheParts {
   Explainer explainer_;
   CurveFeed curve_;
   std::uint64_t blocks_deduplicated_ = 0;
+  std::uint64_t pages_dropped_ = 0;
 
  private:
   std::size_t nodes_expected() const;

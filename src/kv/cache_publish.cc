@@ -235,8 +235,11 @@ void Cache::release_behind_windows(Sequence& sequence) {
 void Cache::release_before(Sequence& sequence, std::uint32_t group, std::uint64_t tokens) {
   const std::vector<BlockId>& table = sequence.tables_[group];
   const memory::BlocksKept kept(sequence.scope_.groups[group], tokens, options_.block_tokens);
+  const bool by_policy = options_.groups[group].window == 0;  // the model has no window there
   for (std::uint64_t& held = sequence.first_held_[group]; held < kept.first; ++held) {
-    if (held < table.size() && held >= kept.sinks) release(table[held]);
+    if (held >= table.size() || held < kept.sinks) continue;
+    if (by_policy) ++pages_dropped_;
+    release(table[held]);
   }
 }
 

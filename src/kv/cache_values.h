@@ -54,6 +54,8 @@ struct CacheStats {
   // All blocks that left. Those without a cause were partial blocks that made way for a longer one.
   std::uint64_t blocks_evicted = 0;
   EvictionCounts blocks_evicted_by_cause = {};
+  // Pages that running sequences released because their KV policies bound what they keep.
+  std::uint64_t pages_dropped = 0;
 };
 
 }  // namespace pagoda::kv

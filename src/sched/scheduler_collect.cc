@@ -23,7 +23,7 @@ void Scheduler::commit(const ScheduledChunk& chunk) {
   if (!task.drops) return;
   for (const kv::BlockId page :
        task.sequence->drop_pages(task.drops->policy, task.drops->prompt_tokens)) {
-    cache_.release(page);
+    cache_.release(page, true);
   }
 }
 

@@ -26,6 +26,7 @@ class ServerMeters {
       add(sources_[i].cached, usage.by_source()[i].cached);
     }
     add(normalised_tokens_, usage.normalised_tokens());
+    add(policy_dropped_tokens_, usage.policy_dropped_tokens());
   }
 
   void count_connection() { add(connections_, 1); }
@@ -34,6 +35,9 @@ class ServerMeters {
 
   std::uint64_t normalised_tokens() const {
     return normalised_tokens_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t policy_dropped_tokens() const {
+    return policy_dropped_tokens_.load(std::memory_order_relaxed);
   }
   std::uint64_t replies(std::size_t endpoint, std::size_t status_class) const {
     return replies_[endpoint][status_class].load(std::memory_order_relaxed);
@@ -60,6 +64,7 @@ class ServerMeters {
   std::array<Shares, text::kSourceCount> sources_{};
   Count connections_{0};
   Count normalised_tokens_{0};
+  Count policy_dropped_tokens_{0};
 };
 
 }  // namespace pagoda::server

@@ -32,6 +32,21 @@ TEST(InspectCommand, StoriesAreReportedInTextAndInOneJsonValue) {
   EXPECT_EQ(found["tensors"]["parameters"], 260032);
   EXPECT_EQ(found["kv_cache"]["bytes_per_token"], 5 * 4 * (8 + 8) * 2);
   EXPECT_EQ(found["kv_cache"]["bytes_per_full_context"], 5 * 4 * (8 + 8) * 2 * 512);
+  // Heads of 8 have no groups of 32 values, which int4 wants.
+  const nlohmann::json expected = {{"fp16", 640}, {"bf16", 640}, {"fp8", 400}, {"int8", 400}};
+  EXPECT_EQ(found["kv_cache"]["bytes_per_token_by_dtype"], expected);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("  in int8       400 bytes"), Not(HasSubstr("in int4"))));
+}
+
+TEST_F(InspectTest, ATokensBytesAreToldForEveryKvDtype) {
+  add_shape(1, 10);
+  writer_.add<std::uint32_t>("llama.attention.key_length", 64);
+  writer_.add<std::uint32_t>("llama.attention.value_length", 64);
+  // 8 heads; a scale of 2 bytes for every row, in int4 for every 32 values.
+  const nlohmann::json expected = {{"fp16", 8 * 256},       {"bf16", 8 * 256},
+                                   {"fp8", 8 * 2 * 66},     {"int8", 8 * 2 * 66},
+                                   {"k8v4", 8 * (66 + 36)}, {"int4", 8 * 2 * 36}};
+  EXPECT_EQ(json()["kv_cache"]["bytes_per_token_by_dtype"], expected);
 }
 
 TEST(InspectCommand, AFileThatCannotBeReadIsAnErrorOnStderrAndStatus1) {

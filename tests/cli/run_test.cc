@@ -93,6 +93,25 @@ TEST(Run, FlagsThatOnlyChangeTheWayDoNotChangeTheText) {
   }
 }
 
+TEST(Run, AKvPolicyBoundsWhatIsSeenAndMayPassTheContext) {
+  const std::vector<std::string> words = {"-p", "Once upon a time", "-n", "60", "--ignore-eos"};
+  const auto under = [&](const std::string& policy, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), words.begin(), words.end());
+    more.insert(more.end(), {"--kv-policy", policy});
+    return run_story(more);
+  };
+  const Captured full = run_story(words);
+  EXPECT_EQ(under("full").out, full.out);
+  EXPECT_EQ(under("streaming:4+200").out, full.out) << "everything is in sight";
+  EXPECT_NE(under("window:8").out, full.out);
+  const Captured beyond = run_story(
+      {"-p", "Once", "-n", "100", "--ignore-eos", "-c", "64", "--kv-policy", "streaming:4+40"});
+  EXPECT_THAT(beyond.err, HasSubstr("100 new tokens"));
+  const Captured without_cache = under("window:8", {"--no-kv-cache"});
+  EXPECT_EQ(without_cache.exit_status, 1);
+  EXPECT_THAT(without_cache.err, HasSubstr("--kv-policy: bounds a cache"));
+}
+
 TEST(Run, ASeedRepeatsAndAnUnsetOneIsReported) {
   const std::vector<std::string> words = {"-p", "One day", "-n", "20", "--temp", "1"};
   std::vector<std::string> seeded = words;

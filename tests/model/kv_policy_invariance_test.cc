@@ -156,7 +156,7 @@ TEST(KvPolicy, OneLayerSeesSinksAndWindowAsIfNothingWasBetweenThem) {
 }
 
 // Windows and sinks that begin and end in different splits, 256 or 512 keys each, by every set of
-// the machine: those of one numerics agree, at once and in chunks.
+// the machine: those of one numerics agree, at once and, of vectorised ones, in chunks.
 TEST(KvPolicy, NothingChangesTheLogitsWhereRowsSeeSeveralSplits) {
   ModelShape shape = small_shape(TensorType::kBF16, true);
   shape.layers = 1;
@@ -173,6 +173,7 @@ TEST(KvPolicy, NothingChangesTheLogitsWhereRowsSeeSeveralSplits) {
       const Logits& first = expected.try_emplace(set->numerics, at_once).first->second;
       EXPECT_TRUE(same_bits(at_once, first))
           << set->name << ", " << policy.sinks << "+" << policy.window;
+      if (set == &kernels::ref_set()) continue;  // which is slow
       conditions.threads = 3;
       conditions.chunk = 37;
       EXPECT_TRUE(same_bits(run_sequences(model, conditions, {tokens}).front(), first))

@@ -44,6 +44,8 @@ class Usage {
   std::uint64_t written_tokens() const { return written_tokens_; }
   // Tokens that were left out of prompts, as far as they were counted.
   std::uint64_t dropped_tokens() const { return dropped_tokens_; }
+  // Tokens that KV policies had dropped of sequences when they ended.
+  std::uint64_t policy_dropped_tokens() const { return policy_dropped_tokens_; }
   const engine::DraftCounts& drafts() const { return drafts_; }
   // Cached tokens behind text that was normalised: without that they would not have been found.
   std::uint64_t normalised_tokens() const { return normalised_tokens_; }

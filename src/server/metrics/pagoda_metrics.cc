@@ -72,6 +72,12 @@ void write_blocks(Exposition& page, const Readings& readings) {
   page.sample(superseded, {{"policy", policy}, {"cause", "superseded"}});
   page.counter("pagoda:kv_blocks_joined", "KV blocks computed twice at once and deduplicated.",
                now.blocks_deduplicated);
+  page.counter("pagoda:kv_policy_dropped_pages",
+               "KV pages that running sequences released because their KV policies said so.",
+               now.pages_dropped);
+  page.counter("pagoda:kv_policy_dropped_tokens",
+               "Tokens that KV policies had dropped of ended requests, as their usage says.",
+               readings.state.meters().policy_dropped_tokens());
 }
 
 void write_requests(Exposition& page, const engine::Snapshot& now) {

@@ -42,6 +42,18 @@ class Chat(unittest.TestCase):
             self.assertEqual(sum(line.startswith("[TTFT") for line in lines), len(QUESTIONS))
             self.assertTrue(any("left out, the oldest" in line for line in lines), lines)
 
+    def test_a_chat_takes_kv_formats_and_policies(self):
+        for flags in (["--kv-cache-dtype", "int8"], ["-ctk", "int8", "-ctv", "bf16"],
+                      ["--kv-policy", "streaming:4+100"]):
+            lines = self.talk(*flags)
+            self.assertEqual([line for line in lines if line.startswith("error")], [], flags)
+        refused = subprocess.run(
+            [served.BINARY, "chat", served.STORIES, "--chat-template", self.template, "-p", "Hi",
+             "--kv-cache-dtype", "int8", "--kv-cache-dtype-skip-layers", "sliding_window"],
+            capture_output=True, text=True, timeout=120)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--kv-cache-dtype-skip-layers: sliding_window, but no layer", refused.stderr)
+
     def test_without_truncation_questions_fail(self):
         for url in (False, True):
             lines = self.talk("--truncation", "none", url=url)

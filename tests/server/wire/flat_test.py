@@ -63,6 +63,31 @@ class Flat(unittest.TestCase):
             self.assertLess(grown, 4 << 20)
             served.wait_until(lambda: server.descriptors() <= descriptors)
 
+    def test_over_one_long_output_under_a_kv_policy(self):
+        """Blocks held stay those of sinks and window; some bytes a token are the token itself."""
+        with served.Served(served.STORIES, "--kv-policy", "streaming:4+64",
+                           memory="1MiB") as server:
+            body = {"prompt": "Once upon a time", "max_tokens": 5000, "ignore_eos": True,
+                    "temperature": 0, "stream": True}
+            connection = server.connect()
+            connection.request("POST", "/v1/completions", json.dumps(body),
+                               {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            held = []
+            resident = []
+            tokens = 0
+            for line in reply:
+                tokens += line.startswith(b"data: {")
+                if line.startswith(b"data: {") and tokens % 500 == 0:
+                    now = server.snapshot()["now"]
+                    held.append(now["blocks_all"] - now["blocks_free"] - now["blocks_idle"])
+                    resident.append(server.resident_bytes())
+            connection.close()
+        self.assertGreaterEqual(tokens, 5000)
+        # 68 tokens in blocks of 16 lie in 6 at most, and one more is being filled.
+        self.assertLessEqual(max(held), 8, held)
+        self.assertLess(resident[-1] - resident[1], 2 << 20, resident)
+
 
 if __name__ == "__main__":
     served.run(sys.modules[__name__])

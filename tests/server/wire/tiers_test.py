@@ -138,6 +138,22 @@ class Disk(Tiers):
             self.assertEqual(again, plain)
             self.assertEqual(details["cached_tokens_by_tier"]["disk"], WHOLE)
 
+    def test_a_kv_format_and_a_kv_policy_find_their_own_pages_again(self):
+        configurations = [["--kv-cache-dtype", "int8"], ["--kv-policy", "streaming:4+120"]]
+        answers = []
+        for flags in [[], *configurations]:
+            with self.disk(*flags) as server:
+                first, details = ask(server)
+                self.assertEqual(details["cached_tokens"], 0, flags)
+                self.assertNotIn(first, answers, flags)
+                answers.append(first)
+        for flags, first in zip(configurations, answers[1:]):
+            with self.disk(*flags) as server:
+                again, details = ask(server)
+                self.assertEqual(again, first, flags)
+                self.assertEqual(details["cached_tokens"], WHOLE, flags)
+                self.assertGreater(details["cached_tokens_by_tier"]["disk"], 0, flags)
+
     def test_a_reset_empties_memory_and_leaves_the_disk(self):
         with self.disk() as server:
             first, _ = ask(server)
