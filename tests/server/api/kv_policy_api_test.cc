@@ -62,6 +62,31 @@ TEST(KvPolicyApi, TellsWhatWasKeptAndDropped) {
   EXPECT_EQ(explained["kv_policy"]["tokens_kept"], 49);
 }
 
+// A value of /metrics that has the model's name as its only label.
+std::uint64_t counted(StoryFixture& fixture, const std::string& name) {
+  const std::string page = fixture.get("/metrics").body;
+  const std::size_t at = page.find("\n" + name + "{");
+  if (at == std::string::npos) return ~std::uint64_t{0};
+  return std::stoull(page.substr(page.find("} ", at) + 2));
+}
+
+TEST(KvPolicyApi, MetricsCountPagesThatPoliciesDropped) {
+  StoryFixture fixture;
+  const std::string name = "pagoda:kv_policy_dropped_pages_total";
+  fixture.complete(story_body({{"max_tokens", 100}}));
+  EXPECT_EQ(counted(fixture, name), 0u);
+  std::uint64_t pages = 0;
+  for (const char* const policy : {"streaming:4+40", "window:40", "h2o:64+16"}) {
+    const Json reply = fixture.complete(story_body({{"max_tokens", 120}, {"kv_policy", policy}}));
+    const auto tokens = reply["usage"]["kv_policy"]["tokens_dropped"].get<std::uint64_t>();
+    // Whole blocks of 16 tokens, of one group of layers; the block of the sinks stays.
+    const std::uint64_t now = counted(fixture, name);
+    EXPECT_GT(now, pages) << policy;
+    EXPECT_LE(now - pages, tokens / 16) << policy;
+    pages = now;
+  }
+}
+
 // The usage of a request whose policy selects pages: whole blocks of 16 tokens go.
 TEST(KvPolicyApi, SelectsPagesByAttention) {
   StoryFixture& fixture = policy_fixture();
