@@ -68,7 +68,8 @@ TEST(KnownForms, EveryFieldOfAFileIsRead) {
         "arguments": "tagged", "name_prefix": "11", "name_end": "12", "arguments_begin": "13",
         "has_slot": true, "slot_is_id": true, "call_is_id": true,
         "tagged": {
-          "key_begin": "14", "key_ends": [{"text": "15", "type": "nullable_string"}, {"text": "16"}],
+          "key_begin": "14",
+          "key_ends": [{"text": "15", "type": "nullable_string"}, {"text": "16"}],
           "value_end": "17", "value_end_has_key": true, "close_end": "18", "nests": true
         },
         "quote": "19"

@@ -51,9 +51,10 @@ std::string_view stop_reason_of(const Piece& last) {
   return last.stop_reason.is_string() ? "stop_sequence" : "end_turn";
 }
 
-// A stop token's id is no stop sequence.
+// A stop token's id is no stop sequence, and one that ended a turn behind its calls is not the
+// reason that is given.
 Json stop_sequence_of(const Piece& last) {
-  return last.stop_reason.is_string() ? last.stop_reason : Json(nullptr);
+  return stop_reason_of(last) == "stop_sequence" ? last.stop_reason : Json(nullptr);
 }
 
 // Arguments that were cut off are no object: their text stands beside an empty one. Those of a call

@@ -65,9 +65,11 @@ class OllamaWriter : public ReplyWriter, private AnswerItemSink {
 
   void end(const ReplyFacts& facts, const Piece& last, std::string& out) override {
     items_.close(*this);
-    Json whole = line(std::exchange(words_, {}));
-    add_ending(whole, facts, last);
-    send(whole, out);
+    // The last line has no words, as Ollama's: who takes its counts need not look for calls.
+    if (!words_.empty()) send(line(std::exchange(words_, {})), out);
+    Json ending = line({});
+    add_ending(ending, facts, last);
+    send(ending, out);
   }
 
   void fail(const ReplyFacts& /*facts*/, const ApiError& error, std::string& out) override {

@@ -84,6 +84,12 @@ std::string_view status_of(const ReplyFacts& facts, const Piece& last) {
   return is_cut ? "incomplete" : "completed";
 }
 
+// Clients send a request again after "server_error".
+std::string_view error_code_of(const ApiError& error) {
+  if (error.status == 429) return "rate_limit_exceeded";
+  return error.status < 500 ? "invalid_prompt" : "server_error";
+}
+
 class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
  public:
   explicit ResponsesWriter(ResponseEcho echo) : echo_(std::move(echo)) {}
@@ -109,9 +115,11 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
   }
 
   void fail(const ReplyFacts& facts, const ApiError& error, std::string& out) override {
+    out_ = &out;
+    status_ = "incomplete";
+    items_.close(*this);
     Json failed = response(facts, "failed", output_);
-    failed["error"] = {{"code", error.status == 429 ? "rate_limit_exceeded" : "server_error"},
-                       {"message", error.message}};
+    failed["error"] = {{"code", error_code_of(error)}, {"message", error.message}};
     send_response("response.failed", failed, out);
   }
 

@@ -313,6 +313,19 @@ TEST(MessagesReply, WholeRepliesHaveBlocks) {
   EXPECT_EQ(reply["usage"]["output_tokens"], 3);
 }
 
+TEST(MessagesReply, AStopSequenceBehindCallsIsNotTheReason) {
+  std::vector<Piece> pieces = answer_with_calls();
+  pieces.back().stop_reason = "###";
+  const auto writer = anthropic::make_messages_writer();
+  const Json reply = Json::parse(writer->whole(given_facts(), joined(pieces)));
+  EXPECT_EQ(reply["stop_reason"], "tool_use");
+  EXPECT_EQ(reply["stop_sequence"], nullptr);
+  const std::vector<SentEvent> events = streamed(*writer, pieces);
+  EXPECT_EQ(events[events.size() - 2].data["delta"]["stop_sequence"], nullptr);
+  pieces.back().finish_reason = "stop";
+  EXPECT_EQ(Json::parse(writer->whole(given_facts(), joined(pieces)))["stop_sequence"], "###");
+}
+
 TEST(MessagesReply, ACallThatIsCutOffKeepsItsText) {
   std::vector<Piece> pieces = {piece_of(EventKind::kCallBegin, "f"),
                                piece_of(EventKind::kArguments, "{\"ci")};

@@ -137,7 +137,10 @@ TEST(OllamaReply, CallsComeWhole) {
   std::string content;
   std::string thinking;
   Json calls = Json::array();
-  for (const Json& line : read_lines(out)) {
+  const auto lines = read_lines(out);
+  EXPECT_EQ(lines.back()["message"], Json::parse(R"({"role": "assistant", "content": ""})"));
+  for (const Json& line : lines) {
+    EXPECT_EQ(line["done"], &line == &lines.back());
     content += line["message"]["content"];
     thinking += line["message"].value("thinking", "");
     for (const Json& call : line["message"].value("tool_calls", Json::array())) {

@@ -275,7 +275,27 @@ TEST(ResponsesReply, AFailureEndsTheStream) {
   const std::vector<SentEvent> events = read_events(out);
   ASSERT_EQ(names_of(events), "response.created response.in_progress response.failed");
   EXPECT_EQ(events[2].data["response"]["status"], "failed");
+  EXPECT_EQ(events[2].data["response"]["error"]["code"], "server_error");
   EXPECT_EQ(events[2].data["response"]["error"]["message"], "gone");
+}
+
+TEST(ResponsesReply, AFailureClosesTheItemThatIsOpen) {
+  const auto writer = responses::make_responses_writer({.members = R"("tools":[])"});
+  std::string out;
+  writer->begin(given_facts(), out);
+  writer->add(piece_of(EventKind::kReasoning, "Hm."), out);
+  writer->add(piece_of(EventKind::kContent, "Let me"), out);
+  writer->fail(given_facts(), ApiError(400, "nothing is allowed", {}, "no_token_allowed"), out);
+  const std::vector<SentEvent> events = read_events(out);
+  const std::vector<Json> done = events_named(events, "response.output_item.done");
+  ASSERT_EQ(done.size(), 2U);
+  EXPECT_EQ(done[0]["item"]["status"], "completed");
+  EXPECT_EQ(done[1]["item"]["status"], "incomplete");
+  ASSERT_EQ(events.back().name, "response.failed");
+  const Json& response = events.back().data["response"];
+  EXPECT_EQ(response["output"], Json::array({done[0]["item"], done[1]["item"]}));
+  EXPECT_EQ(response["output"][1]["content"][0]["text"], "Let me");
+  EXPECT_EQ(response["error"]["code"], "invalid_prompt") << "sent again it would fail again";
 }
 
 }  // namespace
