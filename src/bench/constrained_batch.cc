@@ -56,16 +56,26 @@ Result<ConstrainedBatch> measure_constrained_batch(
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
                    BenchEngine::create(*model, run, backend));
-  std::array<std::vector<double>, 3> rates;
-  // The first round finds the prompts not computed yet, and counts for nothing.
+  constexpr std::array<std::uint32_t, 3> kConstrained = {0, 1, kConstrainedBatch};
+  std::array<std::vector<double>, kConstrained.size()> rates;
+  std::array<std::vector<double>, kConstrained.size()> ratios;
+  // The first round finds the prompts not computed yet, and counts for nothing. Every other round
+  // goes backwards.
   for (std::uint32_t repeat = 0; repeat <= repeats; ++repeat) {
-    for (std::size_t i = 0; i < rates.size(); ++i) {
-      const std::array<std::uint32_t, 3> constrained = {0, 1, kConstrainedBatch};
-      ASSIGN_OR_RETURN(const double rate, measure_once(*engine, grammar, constrained[i]));
-      if (repeat > 0) rates[i].push_back(rate);
+    std::array<double, kConstrained.size()> round = {};
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      const std::size_t which = repeat % 2 == 0 ? i : round.size() - 1 - i;
+      ASSIGN_OR_RETURN(round[which], measure_once(*engine, grammar, kConstrained[which]));
+    }
+    for (std::size_t i = 0; repeat > 0 && i < round.size(); ++i) {
+      rates[i].push_back(round[i]);
+      ratios[i].push_back(round[i] / round[0]);
     }
   }
-  return ConstrainedBatch{median(rates[0]), median(rates[1]), median(rates[2])};
+  const auto rate_of = [&](std::size_t i) {
+    return ConstrainedBatch::Rate{median(rates[i]), median(ratios[i])};
+  };
+  return ConstrainedBatch{rate_of(0), rate_of(1), rate_of(2)};
 }
 
 }  // namespace pagoda::bench

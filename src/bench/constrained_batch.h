@@ -14,10 +14,16 @@ namespace pagoda::bench {
 
 inline constexpr std::uint32_t kConstrainedBatch = 16;
 
+// Medians over the rounds. A ratio is taken within a round, whose measurements are seconds apart:
+// between rounds a shared machine may become twice as fast.
 struct ConstrainedBatch {
-  double none = 0;  // tokens per second, like all of them
-  double one = 0;
-  double all = 0;
+  struct Rate {
+    double tokens_per_second = 0;
+    double ratio = 1;  // to that of no grammar in the same round
+  };
+  Rate none;
+  Rate one;
+  Rate all;
 };
 
 // Runs the model of the run's options; the vocabulary is its own.

@@ -29,12 +29,16 @@ bool is_vocabulary_alone(const BenchStructuredOptions& options) {
   return options.model.ends_with(".json");
 }
 
+constexpr std::uint32_t kBatchRoundsMax = 15;
+
 // How fast a batch is with a grammar on `which` of its sequences, beside one without.
-void add_batch(terminal::BenchReport& report, const std::string& which, double rate, double none) {
-  report.add_figure("batch_" + which + "_constrained_ratio", rate / none,
+void add_batch(terminal::BenchReport& report, const std::string& which,
+               const ConstrainedBatch::Rate& rate, const ConstrainedBatch::Rate& none) {
+  report.add_figure("batch_" + which + "_constrained_ratio", rate.ratio,
                     fmt::format("batch {}, {} constrained: {:.1f} tok/s, {:.3f} of the {:.1f} "
-                                "without a grammar",
-                                kConstrainedBatch, which, rate, rate / none, none));
+                                "without a grammar, round by round",
+                                kConstrainedBatch, which, rate.tokens_per_second, rate.ratio,
+                                none.tokens_per_second));
 }
 
 Result<NamedVocabulary> load_vocabulary(const BenchStructuredOptions& options,
@@ -145,9 +149,9 @@ Result<terminal::BenchReport> bench_structured(const BenchStructuredOptions& opt
       "trie_seconds", vocabulary.seconds,
       fmt::format("the vocabulary took {:.0f} ms, once at load", vocabulary.seconds * 1e3));
   if (is_vocabulary_alone(options)) return report;
-  ASSIGN_OR_RETURN(
-      const ConstrainedBatch batch,
-      measure_constrained_batch(run, vocabulary.tokens, std::min(options.repeats, 5U)));
+  ASSIGN_OR_RETURN(const ConstrainedBatch batch,
+                   measure_constrained_batch(run, vocabulary.tokens,
+                                             std::min(options.repeats, kBatchRoundsMax)));
   add_batch(report, "one", batch.one, batch.none);
   add_batch(report, "all", batch.all, batch.none);
   return report;
