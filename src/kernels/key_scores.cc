@@ -18,7 +18,7 @@ void observe_weights(const KernelSet& kernels, std::size_t keys, const float* si
                                                       .min_p = 0,
                                                       .weights = weights});
   // The factor is at most 2^31, and a product with a weight at most 2^61.
-  const int bits = std::bit_width(sum);
+  const auto bits = static_cast<int>(std::bit_width(sum));
   const auto factor =
       static_cast<std::uint32_t>(std::ldexp(kAttentionUnit, bits) / static_cast<double>(sum));
   for (std::size_t i = 0; i < keys; ++i) sums[i] += (std::uint64_t{weights[i]} * factor) >> bits;
