@@ -248,7 +248,7 @@ class Evaluation {
 
   app::VerdictKey key_of(const EvalConfiguration& configuration,
                          const engine::Backend& backend) const {
-    return {kKvSubject, configuration.name, backend.numerics_id()};
+    return kv_verdict_key(configuration.name, backend);
   }
 
   MeasureContext context_of(const EvalPlan& plan, const EvalConfiguration& configuration) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/assert.h"
+
 namespace pagoda::model {
 namespace {
 
@@ -26,6 +28,7 @@ void grow(LargeArray<T>& array, std::size_t count) {
 void KeyObserver::add(ObservedRows tile, std::uint32_t group, std::uint64_t position,
                       const kv::memory::SelectedPages& selected) {
   if (selected.counters.empty() || selected.counters[group] == nullptr) return;
+  ASSERT(tile.job.window == 0 && tile.job.keys == 0, "scores of keys that are not seen are unset");
   const kv::memory::LayerView& layer = tile.rows.view.layer;
   tile.counters = selected.counters[group] + layer.layer * selected.layer_stride;
   tile.head_stride = selected.head_stride;

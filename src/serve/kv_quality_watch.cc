@@ -42,7 +42,7 @@ std::string configuration_of(const ServeOptions& options, const engine::Backend&
 bool is_on_gpu(const engine::Backend& backend) { return backend.weights_digest().has_value(); }
 
 app::VerdictKey key_of(const ServeOptions& options, const engine::Backend& backend) {
-  return {eval::kKvSubject, configuration_of(options, backend), backend.numerics_id()};
+  return eval::kv_verdict_key(configuration_of(options, backend), backend);
 }
 
 void say(const std::string& line) {
