@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const std::string kStories = std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf";
@@ -36,17 +37,6 @@ TEST(InspectCommand, StoriesAreReportedInTextAndInOneJsonValue) {
   const nlohmann::json expected = {{"fp16", 640}, {"bf16", 640}, {"fp8", 400}, {"int8", 400}};
   EXPECT_EQ(found["kv_cache"]["bytes_per_token_by_dtype"], expected);
   EXPECT_THAT(text.out, AllOf(HasSubstr("  in int8       400 bytes"), Not(HasSubstr("in int4"))));
-}
-
-TEST_F(InspectTest, ATokensBytesAreToldForEveryKvDtype) {
-  add_shape(1, 10);
-  writer_.add<std::uint32_t>("llama.attention.key_length", 64);
-  writer_.add<std::uint32_t>("llama.attention.value_length", 64);
-  // 8 heads; a scale of 2 bytes for every row, in int4 for every 32 values.
-  const nlohmann::json expected = {{"fp16", 8 * 256},       {"bf16", 8 * 256},
-                                   {"fp8", 8 * 2 * 66},     {"int8", 8 * 2 * 66},
-                                   {"k8v4", 8 * (66 + 36)}, {"int4", 8 * 2 * 36}};
-  EXPECT_EQ(json()["kv_cache"]["bytes_per_token_by_dtype"], expected);
 }
 
 TEST(InspectCommand, AFileThatCannotBeReadIsAnErrorOnStderrAndStatus1) {

@@ -55,6 +55,17 @@ class InspectTest : public ::testing::Test {
   std::optional<gguf::File> file_;
 };
 
+TEST_F(InspectTest, ATokensBytesAreToldForEveryKvDtype) {
+  add_shape(1, 10);
+  writer_.add<std::uint32_t>("llama.attention.key_length", 64);
+  writer_.add<std::uint32_t>("llama.attention.value_length", 64);
+  // 8 heads; a scale of 2 bytes for every row, in int4 for every 32 values.
+  const nlohmann::json expected = {{"fp16", 8 * 256},       {"bf16", 8 * 256},
+                                   {"fp8", 8 * 2 * 66},     {"int8", 8 * 2 * 66},
+                                   {"k8v4", 8 * (66 + 36)}, {"int4", 8 * 2 * 36}};
+  EXPECT_EQ(json()["kv_cache"]["bytes_per_token_by_dtype"], expected);
+}
+
 TEST_F(InspectTest, TensorsAreTotalledByTypeMostBytesFirst) {
   writer_.add_tensor<float>("norm", TensorType::kF32, {4}, {1, 2, 3, 4});
   writer_.add_tensor("a", TensorType::kQ4_0, {32, 2}, Bytes(36));
