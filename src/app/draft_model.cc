@@ -20,7 +20,7 @@ Error refused(const std::string& message) {
 }  // namespace
 
 Status check_draft_vocabulary(const text::Tokenizer& target, const text::Tokenizer& draft) {
-  const auto [least, most] = std::minmax(target.size(), draft.size());
+  const auto [least, most] = std::minmax({target.size(), draft.size()});
   if (most - least > kPaddingMax) {
     return refused(
         fmt::format("its vocabulary has {} tokens, the model's has {}; it must have the "
