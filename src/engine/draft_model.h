@@ -131,7 +131,7 @@ class DraftModel {
   bool is_measured_ = false;
   std::uint64_t steps_unmeasured_ = 0;  // since the last measurement
   double missing_token_seconds_ = 0;    // of a token that is caught up with; 0: not measured
-  // What the next launch has.
+  // The parts of the next launch.
   std::vector<Fed> fed_;
   std::vector<kv::Copy> copies_;
   std::vector<LaunchRows> rows_;

@@ -103,13 +103,16 @@ bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
   return options.prefix_caching && options.tiers.any() && !source.parts().empty();
 }
 
-// Sets the options of a backend that depend on the model.
-void fit_to_model(const ServeOptions& options, const app::ServedSource& source,
-                  engine::BackendOptions& sizes) {
+// Sets the options of a backend that depend on the model, and loads its draft model.
+Status fit_to_model(const ServeOptions& options, const app::ServedSource& source,
+                    const kernels::KernelSet& kernels, engine::BackendOptions& sizes) {
   const std::span<const TokenId> ends = source.tokenizer().end_tokens();
   sizes.model_name = served_names(options, source).front();
   sizes.end_tokens.assign(ends.begin(), ends.end());
   sizes.hash_blocks = wants_tiers(options, source);
+  ASSIGN_OR_RETURN(sizes.draft_model,
+                   app::load_draft_model(options.speculation, source.tokenizer(), kernels));
+  return ok_status();
 }
 
 // One request that names no limit does not run for minutes.
@@ -256,9 +259,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   warn_of_long_context(options, *source);
   ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
   ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
-  fit_to_model(options, *source, sizes);
-  ASSIGN_OR_RETURN(sizes.draft_model,
-                   app::load_draft_model(options.speculation, source->tokenizer(), *kernels));
+  RETURN_IF_ERROR(fit_to_model(options, *source, *kernels, sizes));
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    create_admitted_backend(options, *source, sizes));
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));

@@ -30,7 +30,7 @@ class RowCosts {
     double tokens = 0;         // that are expected of them
     double tokens_per_second = 0;
   };
-  // What a step has so far.
+  // The step as it is before more drafts are added.
   struct Load {
     double tokens = 0;  // that are expected of it
     std::uint32_t rows = 0;
