@@ -179,7 +179,8 @@ struct ScoreRows {
 
 // KV policies that select pages observe the weight of each visible key in a query's softmax
 // (kv/page_selection.h). The scores are KernelSet::score_split's; this is one implementation for
-// all sets, beside attention and not part of it: no output depends on it.
+// all sets, beside attention and not part of it: no row depends on it, only which pages are
+// dropped.
 inline constexpr double kAttentionUnit = 0x1p30;  // all weights of a softmax together
 
 struct KernelSet;
