@@ -48,7 +48,6 @@ class DraftedSequence {
 };
 
 struct DraftModelOptions {
-  std::string name;   // for people
   std::string space;  // the namespace of its cache
   std::uint32_t vocabulary = 0;
   std::uint64_t context_tokens = 0;

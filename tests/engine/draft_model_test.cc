@@ -137,8 +137,7 @@ class DraftCache {
     const auto probe = CpuBackend::create(stories().config(), stories().weights(), set, options);
     options.kv_bytes = blocks * probe.value()->page_layout().page_bytes();
     backend_ = CpuBackend::create(stories().config(), stories().weights(), set, options).value();
-    model_.emplace(DraftModelOptions{.name = "draft",
-                                     .space = "draft",
+    model_.emplace(DraftModelOptions{.space = "draft",
                                      .vocabulary = stories().config().vocabulary,
                                      .context_tokens = 512,
                                      .rows_max = 64},

@@ -101,8 +101,7 @@ Status CpuBackend::open_draft_model(const BackendOptions& options) {
                    create(*parts.config, *parts.weights, decoder_.kernel_set(), made));
   const CoreOptions& core = draft_backend_->core_options();
   draft_owner_ = parts.owner;
-  draft_model_.emplace(DraftModelOptions{.name = parts.name,
-                                         .space = core.space,
+  draft_model_.emplace(DraftModelOptions{.space = core.space,
                                          .vocabulary = parts.config->vocabulary,
                                          .context_tokens = core.limits.context_tokens,
                                          .rows_max = options.scheduler.batched_tokens_max},
