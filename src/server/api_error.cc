@@ -92,6 +92,10 @@ ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed) {
   return out_of_memory(budget, needed, {"this body needs", 413, "out_of_body_memory"});
 }
 
+void refuse_grammar(const std::string& path, const Error& error) {
+  throw ApiError(400, fmt::format("{}: {}", path, error.message), path, "invalid_grammar");
+}
+
 ApiError server_stops() { return {503, "the server is stopping", {}, "draining"}; }
 
 ApiStyle style_of(std::string_view path) {

@@ -49,6 +49,9 @@ ApiError api_error(const Error& error);
 ApiError out_of_request_memory(const ByteBudget& budget, std::uint64_t needed);
 ApiError out_of_body_memory(const ByteBudget& budget, std::uint64_t needed);
 
+// Throws the error of a schema, pattern or grammar that the request's field `path` has.
+[[noreturn]] void refuse_grammar(const std::string& path, const Error& error);
+
 // The error of a request that comes, or is still being read, when the server stops.
 ApiError server_stops();
 

@@ -265,8 +265,8 @@ void Completion::count_kept(const Piece& piece, std::string& out) {
     if (score) bytes += (score->top.size() + 2) * kLogprobBytes;
   }
   if (request_.memory.grow(bytes)) return;
-  const ByteBudget& budget = *request_.memory.budget();
-  out += abort(out_of_request_memory(budget, request_.memory.bytes() + bytes));
+  const ByteBudget::Hold& memory = request_.memory;
+  out += abort(out_of_request_memory(memory.budget(), memory.bytes() + bytes));
 }
 
 // Takes the short way for the usual piece: nothing but text in the middle of a choice.

@@ -30,7 +30,7 @@ store::DiskOptions fill_store(const std::string& path) {
 std::string slab_of(const std::string& path) { return path + "/pages-v1-6000x4.slab"; }
 
 TEST(InspectStore, ListsPagesBySpaceAndOwner) {
-  const store::TemporaryFolder folder;
+  const TemporaryFolder folder;
   fill_store(folder.path());
   const Captured captured = run_captured({"inspect", "--store", folder.path(), "--json"});
   ASSERT_EQ(captured.exit_status, 0) << captured.err;
@@ -49,7 +49,7 @@ TEST(InspectStore, ListsPagesBySpaceAndOwner) {
 }
 
 TEST(InspectStore, VerifiesEveryPageAndFailsWhenOneIsDamaged) {
-  const store::TemporaryFolder folder;
+  const TemporaryFolder folder;
   fill_store(folder.path());
   const std::vector<std::string> words = {"inspect", "--store", folder.path(), "--verify"};
   const Captured whole = run_captured(words);
@@ -66,7 +66,7 @@ TEST(InspectStore, VerifiesEveryPageAndFailsWhenOneIsDamaged) {
 }
 
 TEST(InspectStore, AStoreInUseIsListedButNotVerified) {
-  const store::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const store::DiskOptions options = fill_store(folder.path());
   StoreFixture fixture(options);
   fixture.wait_until_ready();
@@ -79,7 +79,7 @@ TEST(InspectStore, AStoreInUseIsListedButNotVerified) {
 }
 
 TEST(InspectStore, WhatIsNoStoreIsSaidToBeNone) {
-  const store::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EXPECT_THAT(run_captured({"inspect", "--store", folder.path()}).err,
               testing::HasSubstr("holds no slabs of pages"));
   EXPECT_THAT(run_captured({"inspect", "--store", folder.path() + "/none"}).err,
@@ -89,7 +89,7 @@ TEST(InspectStore, WhatIsNoStoreIsSaidToBeNone) {
 }
 
 TEST(BenchTiers, MeasuresEveryTierBesideItsReferenceAndLeavesNothing) {
-  const store::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Captured captured = run_captured({"bench", "tiers", "--folder", folder.path(), "--size",
                                           "1MiB", "--page-bytes", "8192", "--json"});
   if (captured.err.find("Invalid argument") != std::string::npos) {

@@ -236,6 +236,17 @@ TEST(ByteBudget, GivesNoMoreThanThereIsAndTakesAllBack) {
   EXPECT_TRUE(ByteBudget::Hold().resize(5)) << "of nothing, nothing is counted";
 }
 
+TEST(ByteBudget, IsCountedAsLongAsAHoldIsThere) {
+  ByteBudget::Hold hold;
+  {
+    const ByteBudget budget(100);
+    hold = ByteBudget::Hold(budget);
+  }
+  EXPECT_TRUE(hold.resize(60));
+  EXPECT_FALSE(hold.resize(101));
+  EXPECT_EQ(hold.budget().bytes_held(), 60u);
+}
+
 TEST(Bounds, ErrorsRepeatLittleOfWhatWasSent) {
   const std::string long_text(2 * kMiB, 'x');
   const std::string accents = [] {

@@ -11,19 +11,8 @@
 #include "server/api/tool_grammar.h"
 #include "server/api_error.h"
 #include "structured/matcher.h"
-#include "text/abbreviated.h"
 
 namespace pagoda::server {
-namespace {
-
-[[noreturn]] void refuse_grammar(const std::string& path, const Error& error) {
-  constexpr std::size_t kMessageBytesMax = 1000;
-  throw ApiError(400,
-                 fmt::format("{}: {}", path, text::abbreviated(error.message, kMessageBytesMax)),
-                 path, "invalid_grammar");
-}
-
-}  // namespace
 
 AnswerGrammar::AnswerGrammar(const Fields& fields, const ServedModel& model,
                              const ReadingTerms& terms)

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "server/api_error.h"
-#include "text/abbreviated.h"
 #include "text/strict_json.h"
 
 namespace pagoda::server {
@@ -195,11 +194,7 @@ std::optional<AskedGrammar> read_structured_fields(const Fields& fields, const R
   begin_compiling(terms);
   const NodeResult node = compile_asked(*asked, terms, builder);
   if (node.ok()) return AskedGrammar{node.value(), asked->path};
-  constexpr std::size_t kMessageBytesMax = 1000;
-  throw ApiError(
-      400,
-      fmt::format("{}: {}", asked->path, text::abbreviated(node.error().message, kMessageBytesMax)),
-      asked->path, "invalid_grammar");
+  refuse_grammar(asked->path, node.error());
 }
 
 }  // namespace pagoda::server

@@ -42,13 +42,6 @@ const chat::KeyEnd& key_end_of(const chat::TaggedArguments& tagged, ArgumentType
   return found == tagged.key_ends.end() ? tagged.key_ends.front() : *found;
 }
 
-[[noreturn]] void refuse_schema(const ChosenTool& tool, const Error& error) {
-  constexpr std::size_t kMessageBytesMax = 1000;
-  throw ApiError(
-      400, fmt::format("{}: {}", tool.path, text::abbreviated(error.message, kMessageBytesMax)),
-      tool.path, "invalid_grammar");
-}
-
 }  // namespace
 
 ToolGrammar::ToolGrammar(structured::GrammarBuilder& builder, const chat::AnswerForm& form,
@@ -169,7 +162,7 @@ GrammarNodeId ToolGrammar::arguments(const ChosenTool& tool) {
       return made.value();
     }
     // Tools behind one that took all there is are not left out in silence.
-    if (tool.strict || builder_.is_spent()) refuse_schema(tool, made.error());
+    if (tool.strict || builder_.is_spent()) refuse_grammar(tool.path, made.error());
   }
   if (!any_) any_ = any_arguments();
   return *any_;

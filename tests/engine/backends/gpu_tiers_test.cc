@@ -1,13 +1,12 @@
 // Pages that left a GPU's memory and came back: the same answers, whichever way they went.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "engine/backends/gpu_engine_fixture.h"
 #include "kernels/cuda/open_gpu.h"
 #include "store/disk/disk_store.h"
 #include "store/host/host_store.h"
 #include "store/staged/staged_store.h"
+#include "temporary_folder.h"
 
 namespace pagoda::gpu_test {
 namespace {
@@ -54,8 +53,6 @@ std::unique_ptr<kv::PageStore> open_store(Way way, const std::string& folder,
 
 class GpuTiers : public testing::TestWithParam<std::tuple<Way, KvChoice>> {
  protected:
-  GpuTiers() { std::filesystem::remove_all(folder_); }
-  ~GpuTiers() override { std::filesystem::remove_all(folder_); }
   static Way way() { return std::get<0>(GetParam()); }
   static FixtureOptions with_choice(FixtureOptions options = {}) {
     options.kv_cache_dtype = std::get<1>(GetParam()).elements;
@@ -63,7 +60,7 @@ class GpuTiers : public testing::TestWithParam<std::tuple<Way, KvChoice>> {
     return options;
   }
 
-  const std::string folder_ = testing::TempDir() + "pagoda_gpu_tiers";
+  const TemporaryFolder folder_;
 };
 
 TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
@@ -79,7 +76,7 @@ TEST_P(GpuTiers, PagesThatCameBackGiveTheSameAnswers) {
   // Less than the requests need together: what ends is soon evicted, and some are preempted.
   GpuEngineFixture gpu(
       model, with_choice({.blocks = 96, .batched_tokens = 128, .open_store = [&](auto& backend) {
-                            return open_store(way(), folder_, backend);
+                            return open_store(way(), folder_.path(), backend);
                           }}));
   std::uint64_t loaded = 0;
   for (int round = 0; round < 4; ++round) {

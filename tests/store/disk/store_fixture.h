@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,24 +14,9 @@
 
 #include "store/disk/disk_store.h"
 #include "store/disk/page_samples.h"
+#include "temporary_folder.h"
 
 namespace pagoda::store {
-
-// TemporaryFolder removes its folder at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pagoda_store_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline DiskOptions fixture_options(const std::string& path, std::uint64_t slots = 64) {
   DiskOptions options;
