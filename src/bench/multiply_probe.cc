@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels/int8_bf16/sets.h"
+#include "kernels/cpu_features.h"
 
 namespace pagoda::bench {
 namespace {
@@ -183,7 +183,7 @@ std::vector<MultiplyProbe> multiply_probes() {
   if (__builtin_cpu_supports("avx512f")) {
     probes.push_back({"fp32 AVX-512", multiply_fp32_avx512});
   }
-  if (kernels::int8_bf16::has_amx()) {
+  if (kernels::has_amx()) {
     probes.push_back({"bf16 AMX", multiply_bf16_amx});
     probes.push_back({"int8 AMX", multiply_int8_amx});
   }

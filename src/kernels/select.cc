@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu_features.h"
 #include "kernels/fp32/kernels.h"
 #include "kernels/int8_bf16/sets.h"
 
@@ -23,12 +24,12 @@ std::vector<const KernelSet*> list_sets() {
   sets.push_back(&fp32_set());
 #endif
 #if defined(PAGODA_HAVE_NEON_INT8_BF16)
-  sets.push_back(&neon::set("neon", int8_bf16::has_neon_i8mm_bf16));
+  sets.push_back(&neon::set("neon", has_neon_i8mm_bf16));
 #endif
 #if defined(PAGODA_HAVE_X86_INT8_BF16)
-  sets.push_back(&avx2::set("avx2", int8_bf16::has_avx2));
-  sets.push_back(&avx512::set("avx512", int8_bf16::has_avx512));
-  sets.push_back(&amx::set("amx", int8_bf16::has_amx));
+  sets.push_back(&avx2::set("avx2", has_avx2));
+  sets.push_back(&avx512::set("avx512", has_avx512));
+  sets.push_back(&amx::set("amx", has_amx));
 #endif
   return sets;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <ranges>
 
 #include "model/decoder.h"
 #include "model/rotation.h"
@@ -234,7 +233,17 @@ void Decoder::merge_split(const LayerAttention& layer, const AttentionTile& tile
                                    kernels_.attention_split);
   };
   const auto rows_until = [&](auto holds) {
-    return *std::ranges::partition_point(std::views::iota(0u, tile.rows.rows), holds);
+    std::uint32_t least = 0;
+    std::uint32_t most = tile.rows.rows;
+    while (least < most) {
+      const std::uint32_t middle = (least + most) / 2;
+      if (holds(middle)) {
+        least = middle + 1;
+      } else {
+        most = middle;
+      }
+    }
+    return least;
   };
   const std::uint32_t begin = rows_until([&](auto row) { return splits_of(row).last <= split; });
   const std::uint32_t fresh = rows_until([&](auto row) { return splits_of(row).first < split; });

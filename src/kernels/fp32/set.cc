@@ -1,4 +1,5 @@
 // The vectorised set of this architecture. RoPE has no order to keep and is left to the compiler.
+#include "kernels/cpu_features.h"
 #include "kernels/fp32/kernels.h"
 #include "kernels/ref/rows.h"
 
@@ -7,10 +8,7 @@ namespace {
 
 #if defined(__AVX2__)
 constexpr const char* kName = "avx2-fp32";
-bool runs_here() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
-}
+bool runs_here() { return has_avx2(); }
 #else
 constexpr const char* kName = "neon-fp32";
 bool runs_here() { return true; }  // every aarch64 CPU has it

@@ -1,4 +1,4 @@
-#include "kernels/int8_bf16/sets.h"
+#include "kernels/cpu_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -9,13 +9,19 @@
 #include <sys/auxv.h>
 #endif
 
-namespace pagoda::kernels::int8_bf16 {
+namespace pagoda::kernels {
 
 #if defined(__x86_64__)
 
 bool has_avx2() {
+  // clang 14 knows no "f16c" to ask for: CPUID 1, ECX.
+  constexpr unsigned kF16c = 1u << 29;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
+         __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kF16c) != 0;
 }
 
 bool has_avx512() {
@@ -63,4 +69,4 @@ bool has_neon_i8mm_bf16() { return false; }
 
 #endif
 
-}  // namespace pagoda::kernels::int8_bf16
+}  // namespace pagoda::kernels
