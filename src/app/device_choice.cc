@@ -71,7 +71,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
   if (!backend) return on_cpu(config, weights, kernels, options);
   if (options.draft_model) {
     return Error{ErrorCode::kUnsupported,
-                 "`speculative_config`: GPUs verify no drafts yet; a draft model needs `device` "
+                 "`speculative_config`: a draft model computes on CPUs alone, and needs `device` "
                  "cpu"};
   }
   return backend;

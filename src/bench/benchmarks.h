@@ -113,6 +113,11 @@ struct BenchGpuOptions : BenchOptions {
   std::vector<std::uint32_t> prefills = {4096, 32000};
   std::uint32_t prompt_tokens = 512;
   std::uint32_t new_tokens = 128;
+  // Answers that were recorded are drafted again, each token wrong with this probability, in
+  // batches of these sizes.
+  std::vector<std::uint32_t> draft_batch_sizes = {};
+  std::uint32_t draft_tokens = 8;  // at most, of a draft
+  double draft_wrong = 0.2;
   bool no_graphs = false;
 };
 Result<terminal::BenchReport> bench_gpu(const BenchGpuOptions& options, const BenchRun& run);

@@ -12,9 +12,11 @@ constexpr const char* kBenchGpuExamples =
     "Examples:\n"
     "  pagoda bench gpu --json\n"
     "  pagoda bench gpu --random-weights llama-3.2-1b --weights q8_0 --batch-sizes 1,8\n"
+    "  pagoda bench gpu --draft-batch-sizes 1,64,256 --draft-wrong 0.2\n"
     "Rows \"depth\" decode one sequence behind so many tokens, rows \"batch\" so many sequences "
-    "behind\n--prompt-tokens each, and rows \"prefill\" compute one prompt. ready_seconds is from "
-    "nothing to\na model that generates.";
+    "behind\n--prompt-tokens each, and rows \"prefill\" compute one prompt. Rows \"plain\" and "
+    "\"drafts\" decode\nthe same batch without and with draft tokens, in turn; the answers must be "
+    "equal. ready_seconds is\nfrom nothing to a model that generates.";
 
 }  // namespace
 
@@ -38,6 +40,13 @@ void add_bench_gpu(const BenchCommand& bench) {
   add_count_option(command, "--prompt-tokens", options->prompt_tokens, "of each sequence");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
+  add_list("--draft-batch-sizes", options->draft_batch_sizes,
+           "sequences whose recorded answers are drafted again, with commas");
+  add_count_option(command, "--draft-tokens", options->draft_tokens, "of a draft, at most");
+  command
+      .add_option("--draft-wrong", options->draft_wrong,
+                  "probability that a token of a draft is wrong (default 0.2)")
+      .range(0.0, 1.0);
   command.add_flag("--no-graphs", options->no_graphs, "launch every kernel by itself");
   command.footer(kBenchGpuExamples);
   set_benchmark(command, bench, options,

@@ -281,11 +281,7 @@ void Core::reset(std::optional<TenantId> tenant) {
   cache_.advance_time(clock_.now_ns());
   forget_session_prompts(tenant);
   drafting_.forget(tenant);
-  if (tenant) {
-    cache_.clear(kv::OwnerId(tenant->value()));
-  } else {
-    cache_.clear();
-  }
+  cache_.clear(tenant ? std::optional(kv::OwnerId(tenant->value())) : std::nullopt);
 }
 
 void Core::forget_session_prompts(std::optional<TenantId> tenant) {
@@ -353,6 +349,9 @@ void Core::remember_prompt(const OpenSequence& seq) {
 
 bool Core::launch() {
   if (!scheduler_.has_work()) return false;
+  if (scheduler_.launches_running() > 0 && drafting_.awaits_tokens(scheduler_.running())) {
+    return false;
+  }
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
   meters_.note_preemptions(plan.preempt.size());
@@ -374,6 +373,7 @@ bool Core::launch() {
     if (tiers_) tiers_->start(*task, planned);
   }
   step->launched_ns = planned;
+  plan_seconds_ = seconds_between(began, planned);
   runner_.launch(launch);
   meters_.note_phase(StepPhase::kPlan, began, planned);
   meters_.note_phase(StepPhase::kLaunch, planned, clock_.now_ns());

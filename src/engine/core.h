@@ -161,6 +161,7 @@ class Core {
   Drafting drafting_;
   LaunchAssembler assembler_;
   std::int64_t collected_before_ns_ = 0;  // when the previous launch was collected
+  double plan_seconds_ = 0;               // that the last launch took to plan
 };
 
 }  // namespace pagoda::engine

@@ -51,12 +51,14 @@ void Core::collect() {
   }
   scheduler_.end_collect();
   meters_.note_phase(StepPhase::kWait, began, collected_ns);
-  meters_.note_phase(StepPhase::kEmit, collected_ns, clock_.now_ns());
+  const std::int64_t emitted_ns = clock_.now_ns();
+  meters_.note_phase(StepPhase::kEmit, collected_ns, emitted_ns);
+  drafting_.note_host(plan_seconds_ + seconds_between(collected_ns, emitted_ns));
   // Launches are computed one after the other.
   const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
   const double seconds = seconds_between(computed_from_ns, collected_ns);
   if (tiers_) tiers_->note_step(tokens_computed, seconds);
-  drafting_.note_step(step, seconds);
+  if (!collected.was_slowed) drafting_.note_step(step, seconds);
   collected_before_ns_ = collected_ns;
 }
 

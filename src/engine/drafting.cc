@@ -1,6 +1,7 @@
 #include "engine/drafting.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pagoda::engine {
 namespace {
@@ -12,13 +13,26 @@ constexpr std::uint64_t kMissingPerOutput = 64;
 // The time in which a draft model catches up with sequences, as a share of a step's.
 constexpr double kCatchUpShare = 0.5;
 
-// True: the chunk is the last token of a sequence that has begun to answer, and all tokens before
-// it are computed. Only then is it known what the draft follows.
+// The weight of the newest step among those that say how long the host takes.
+constexpr double kHostWeight = 0.1;
+
+// True: a token behind the sequence's known ones is being sampled, or about to be, and all tokens
+// before the last known one are computed.
+bool may_have_draft(const OpenSequence& seq) {
+  return seq.drafting && !seq.drops && !seq.paused && seq.sequence_count == 1 &&
+         seq.samples_in_flight == 1 && seq.tokens.size() > seq.prompt_tokens &&
+         seq.tokens_computed() + 1 == seq.tokens.size();
+}
+
+// True: the chunk is the last token of such a sequence, so that it is known what a draft follows.
 bool may_have_draft(const sched::ScheduledChunk& chunk) {
-  const auto& seq = static_cast<const OpenSequence&>(*chunk.task);
-  return seq.drafting && !seq.drops && chunk.samples && chunk.tokens == 1 &&
-         seq.sequence_count == 1 && seq.samples_in_flight == 1 &&
-         seq.tokens.size() > seq.prompt_tokens && seq.tokens_computed() + 1 == seq.tokens.size();
+  return chunk.samples && chunk.tokens == 1 &&
+         may_have_draft(static_cast<const OpenSequence&>(*chunk.task));
+}
+
+// Returns how many of the draft tokens that are left one of so many sequences may have.
+std::uint64_t share_of(std::uint64_t tokens_left, std::size_t sequences) {
+  return std::min(tokens_left, std::max<std::uint64_t>(tokens_left / sequences, 1));
 }
 
 }  // namespace
@@ -32,7 +46,7 @@ Drafting::Drafting(const DraftingOptions& options, const kv::Cache& cache,
       runner_(runner),
       meters_(meters),
       clock_(clock),
-      speculator_(options.speculation, options.drafter) {}
+      speculator_(options.speculation, options.drafter, runner.row_cost()) {}
 
 void Drafting::open(OpenRequest& open, const Request& request) {
   const std::uint32_t most =
@@ -52,12 +66,58 @@ void Drafting::open(OpenRequest& open, const Request& request) {
   }
 }
 
+// Behind a launch with drafts no other is launched ahead: its sequences would miss that one, and
+// blocks that only rejected tokens hold come back first.
+bool Drafting::awaits_tokens(std::span<sched::SequenceTask* const> running) {
+  if (!speculator_.is_on() || runner_.drafts_max() == 0) return false;
+  const auto is_verified = [](const sched::SequenceTask* task) {
+    return task->drafts_in_flight > 0;
+  };
+  if (std::any_of(running.begin(), running.end(), is_verified)) return true;
+  speculator_.begin_step(static_cast<std::uint32_t>(running.size()));
+  std::uint64_t tokens_left = runner_.launch_drafts_max();
+  std::size_t sequences_left = running.size();
+  for (sched::SequenceTask* const task : running) {
+    OpenSequence& seq = static_cast<OpenSequence&>(*task);
+    const std::uint64_t drafts =
+        std::min<std::uint64_t>(find_draft(seq), share_of(tokens_left, sequences_left--));
+    if (drafts == 0) continue;
+    tokens_left -= drafts;
+    speculator_.note_drafted(*seq.drafting, static_cast<std::uint32_t>(drafts));
+  }
+  return speculator_.drafts_pay(host_seconds_);
+}
+
+// Looks for a draft behind the tokens that are known. Its first token is the one that is being
+// sampled; returns how many tokens may follow that, as far as can be seen now.
+std::uint32_t Drafting::find_draft(OpenSequence& seq) {
+  if (!may_have_draft(seq) || seq.tokens.size() + 2 >= seq.tokens_max) return 0;
+  note_expected(seq);
+  const std::uint64_t most =
+      std::min<std::uint64_t>(seq.tokens_max - seq.tokens.size() - 1, speculate::kDraftTokensMax);
+  const std::uint32_t drafts = speculator_.propose(query_of(seq), *seq.drafting,
+                                                   static_cast<std::uint32_t>(most), seq.draft);
+  if (drafts == 0) return 0;
+  seq.drafting->expected = {seq.tokens.size(), seq.draft.front()};
+  return seq.drafting->tokens_max == 1 ? 1 : drafts - 1;
+}
+
+// Tells what became of the draft that find_draft() found last.
+void Drafting::note_expected(OpenSequence& seq) {
+  const auto expected = std::exchange(seq.drafting->expected, std::nullopt);
+  if (!expected || expected->position >= seq.tokens.size()) return;
+  const bool came = seq.tokens[expected->position] == expected->token;
+  speculator_.note_verified(*seq.drafting, 1, came ? 1 : 0);
+}
+
 void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
   if (!speculator_.is_on()) return;
   for (const sched::Admission& admission : plan.admit) {
     const auto& seq = static_cast<const OpenSequence&>(*admission.task);
     if (seq.drafting) speculator_.start(*seq.drafting);
   }
+  // A launch that is ahead of another has no drafts, and the next one need not wait for it.
+  if (scheduler_.launches_running() > 1) return;
   std::uint32_t rows = 0;
   std::uint32_t candidates = 0;
   for (const sched::ScheduledChunk& chunk : step.chunks) {
@@ -68,42 +128,52 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
   if (options_.model != nullptr) options_.model->begin_step();
   speculator_.begin_step(
       rows, options_.model == nullptr ? 0 : options_.model->seconds(candidates) / candidates);
-  std::uint64_t tokens_left = plan.tokens_left;
+  std::uint64_t tokens_left =
+      std::min<std::uint64_t>(plan.tokens_left, runner_.launch_drafts_max());
+  chosen_.clear();
   for (sched::ScheduledChunk& chunk : step.chunks) {
     if (tokens_left == 0) break;
     if (!may_have_draft(chunk)) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
-    std::uint32_t drafts = propose(chunk, tokens_left, plan.load.empty());
+    note_expected(seq);
+    const std::uint32_t drafts =
+        propose(chunk, share_of(tokens_left, candidates--), plan.load.empty());
     if (drafts == 0) continue;
+    tokens_left -= drafts;
+    speculator_.note_drafted(*seq.drafting, drafts);
     if (seq.drafting->method == speculate::DraftMethod::kDraftModel) {
       jobs_.back().drafts = drafts;
       job_chunks_.back() = &chunk;
     } else {
-      drafts = scheduler_.add_drafts(chunk, drafts, plan.load.empty());
+      chosen_.push_back({&chunk, drafts});
     }
-    tokens_left -= drafts;
-    if (drafts > 0) speculator_.note_drafted(*seq.drafting, drafts);
+  }
+  const bool waits = runner_.launches_ahead() > 0;
+  if (waits && !speculator_.drafts_pay(host_seconds_)) chosen_.clear();
+  for (const Chosen& one : chosen_) {
+    scheduler_.add_drafts(*one.chunk, one.drafts, plan.load.empty());
   }
   if (!jobs_.empty()) run_model(plan);
 }
 
+speculate::DraftQuery Drafting::query_of(OpenSequence& seq) const {
+  return {.tokens = seq.tokens,
+          .prompt_tokens = seq.prompt_tokens,
+          .cache = &cache_,
+          .sequence = &*seq.sequence,
+          .forced = seq.sampling.forced_tokens()};
+}
+
 // Returns how many draft tokens the sequence gets; the last job is to find them where the method is
 // the draft model.
-std::uint32_t Drafting::propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_left,
+std::uint32_t Drafting::propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_max,
                                 bool may_take_blocks) {
   OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
-  const std::uint64_t most = std::min({tokens_left, seq.tokens_max - seq.tokens.size() - 1,
-                                       std::uint64_t{speculate::kDraftTokensMax}});
-  const auto drafts_max = static_cast<std::uint32_t>(most);
-  // Tokens that have no room are not worth a draft model's work.
-  const auto model_room =
-      static_cast<std::uint32_t>(std::min(most, scheduler_.draft_room(chunk, may_take_blocks)));
-  const speculate::DraftQuery query = {.tokens = seq.tokens,
-                                       .prompt_tokens = seq.prompt_tokens,
-                                       .cache = &cache_,
-                                       .sequence = &*seq.sequence,
-                                       .forced = seq.sampling.forced_tokens(),
-                                       .model_tokens_max = model_tokens(seq, model_room)};
+  const auto drafts_max = static_cast<std::uint32_t>(std::min(
+      {tokens_max, seq.tokens_max - seq.tokens.size() - 1,
+       scheduler_.draft_room(chunk, may_take_blocks), std::uint64_t{speculate::kDraftTokensMax}}));
+  speculate::DraftQuery query = query_of(seq);
+  query.model_tokens_max = model_tokens(seq, drafts_max);
   const std::uint32_t drafts = speculator_.propose(query, *seq.drafting, drafts_max, seq.draft);
   if (drafts > 0 && seq.drafting->method == speculate::DraftMethod::kDraftModel) return drafts;
   cut_draft(seq);
@@ -184,6 +254,10 @@ void Drafting::note_step(const sched::Step& step, double seconds) {
     rows += chunk.tokens;
   }
   speculator_.note_step(rows, seconds);
+}
+
+void Drafting::note_host(double seconds) {
+  host_seconds_ += (seconds - host_seconds_) * kHostWeight;
 }
 
 void Drafting::forget(std::optional<TenantId> tenant) {

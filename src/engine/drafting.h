@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +38,9 @@ class Drafting {
 
   // Decides for all sequences of a request whether something may be drafted for them.
   void open(OpenRequest& open, const Request& request);
+  // True: drafts of the running sequences, which follow the tokens that are being sampled, are
+  // worth it that the next launch waits for these. Looks for drafts while the device computes.
+  bool awaits_tokens(std::span<sched::SequenceTask* const> running);
   // Adds draft tokens to chunks of a step that is about to be launched by this plan.
   void add_drafts(sched::Step& step, const sched::Plan& plan);
   // So many tokens of the sequence's draft were accepted.
@@ -44,6 +48,9 @@ class Drafting {
   // The step took so long: steps in which all rows have logits, as rows of drafts have, tell what
   // rows cost.
   void note_step(const sched::Step& step, double seconds);
+  // The host took so long to plan a step and to take its results: the device waits that long where
+  // it is not a launch ahead.
+  void note_host(double seconds);
   // The sequence, whose prompt has so many tokens, has ended.
   void note_end(const OpenSequence& seq, std::uint64_t prompt_tokens);
 
@@ -54,7 +61,16 @@ class Drafting {
   void retire(TenantId tenant);
 
  private:
-  std::uint32_t propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_left,
+  // A chunk that is to get so many draft tokens.
+  struct Chosen {
+    sched::ScheduledChunk* chunk;
+    std::uint32_t drafts;
+  };
+
+  std::uint32_t find_draft(OpenSequence& seq);
+  void note_expected(OpenSequence& seq);
+  speculate::DraftQuery query_of(OpenSequence& seq) const;
+  std::uint32_t propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_max,
                         bool may_take_blocks);
   std::uint32_t model_tokens(OpenSequence& seq, std::uint32_t drafts_max);
   void run_model(const sched::Plan& plan);
@@ -67,6 +83,8 @@ class Drafting {
   EngineMeters& meters_;
   const Clock& clock_;
   speculate::Speculator speculator_;
+  double host_seconds_ = 0;     // of a step, a moving average
+  std::vector<Chosen> chosen_;  // of the step that is being made
   // The work of the draft model in the step that is being made, and the chunks that get its drafts.
   std::vector<DraftModel::Job> jobs_;
   std::vector<sched::ScheduledChunk*> job_chunks_;  // [job]; nullptr: the job only catches up

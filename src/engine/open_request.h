@@ -25,7 +25,8 @@ struct OpenSequence final : sched::SequenceTask {
   SamplingState sampling;
   std::unique_ptr<speculate::SequenceDrafting> drafting = {};  // nullptr: nothing is drafted
   std::unique_ptr<DraftedSequence> drafted = {};  // nullptr: no draft model drafts for it
-  std::vector<TokenId> draft = {};                // the draft tokens of the launch that runs
+  // The draft tokens of the launch that runs; of one without drafts, those that were found last.
+  std::vector<TokenId> draft = {};
   DraftCounts draft_counts = {};
   std::uint64_t scores_launched = 0;  // the last prompt position scored, or being scored
   std::uint64_t scores_taken = 0;

@@ -80,6 +80,8 @@ struct Collected {
   // element; where there are drafts, 1 + the first such row. Empty: none was.
   std::span<const std::uint8_t> nonfinite = {};
   std::span<const float> hidden = {};  // [hidden_rows, hidden_width]
+  // True: a CUDA graph was made meanwhile, so that the time says nothing about such launches.
+  bool was_slowed = false;
 };
 
 class Runner {
@@ -89,8 +91,12 @@ class Runner {
   virtual std::uint32_t launches_ahead() const { return 0; }
   // Returns the width of hidden states; 0: the runner gives none, and hidden_rows are empty.
   virtual std::uint32_t hidden_width() const { return 0; }
-  // Returns how many draft tokens of a sequence a launch may have; 0: none.
+  // Returns how many draft tokens a launch may have, of one sequence and of all; 0: none.
   virtual std::uint32_t drafts_max() const { return 0; }
+  virtual std::uint32_t launch_drafts_max() const { return UINT32_MAX; }
+  // Returns what a row more costs, against a launch of one row, as far as is known without
+  // measuring.
+  virtual float row_cost() const { return 0.1f; }
   // True: the runner obeys LaunchRows::selected, so that KV policies may select pages.
   virtual bool observes_attention() const { return false; }
   virtual void launch(const Launch& launch) = 0;

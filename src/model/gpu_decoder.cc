@@ -66,6 +66,7 @@ GpuStepLimits step_limits(const Config& config, const GpuDecoderOptions& options
                           const kv::memory::CacheGroupPlan& groups) {
   GpuStepLimits limits = {.rows_max = options.rows_max,
                           .sequences_max = options.sequences_max,
+                          .logit_rows_max = options.sequences_max + options.draft_rows_max,
                           .context_tokens = options.context_tokens,
                           .block_tokens = options.block_tokens};
   for (std::size_t i = 0; i < groups.groups.size(); ++i) {
@@ -110,7 +111,7 @@ Result<std::unique_ptr<GpuDecoder>> GpuDecoder::create(const Config& config, Gpu
 
 Status GpuDecoder::take_memory() {
   const std::size_t rows = launched_rows(options_.rows_max);
-  const std::size_t logit_rows = launched_rows(options_.sequences_max);
+  const std::size_t logit_rows = launched_rows(logit_rows_max());
   std::size_t queries = 0;  // values of a row
   std::size_t qkv = 0;
   std::size_t mixed = 0;
@@ -253,6 +254,7 @@ Status GpuDecoder::launch_as_graph(const GpuStepShape& shape) {
   const device::Graph* graph = graphs_.find(shape);
   if (graph == nullptr && steps_without_graphs_ == 0) {
     Result<device::Graph> made = capture(shape);
+    ++graphs_made_;
     if (made.ok()) {
       graph = &graphs_.put(shape, std::move(made).value());
     } else {

@@ -35,6 +35,7 @@ inline constexpr std::size_t kGraphsMax = 256;
 struct GpuDecoderOptions {
   std::uint32_t rows_max = 2048;     // per step
   std::uint32_t sequences_max = 64;  // per step
+  std::uint32_t draft_rows_max = 0;  // per step, besides a row of logits for each sequence
   std::uint64_t context_tokens = 0;
   KvCacheDtype kv_cache_dtype = {};  // by default bf16
   std::uint32_t block_tokens = 16;
@@ -58,7 +59,7 @@ class GpuDecoder {
   const kv::memory::PageLayout& page_layout() const { return group_plan_.layouts.front(); }
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
   std::uint64_t weight_bytes() const { return weights_.bytes(); }
-  std::uint32_t logit_rows_max() const { return options_.sequences_max; }
+  std::uint32_t logit_rows_max() const { return options_.sequences_max + options_.draft_rows_max; }
   device::Stream& stream() { return stream_; }
 
   // Checks that weights and rotary tables in device memory are as uploaded; their digest is the
@@ -66,6 +67,7 @@ class GpuDecoder {
   Status check_uploads();
   std::uint64_t uploads_digest() const { return weights_.uploads().digest(); }
   std::size_t graphs_kept() const { return graphs_.size(); }
+  std::uint64_t graphs_made() const { return graphs_made_; }
 
   // Sets the address of the pages, before the first forward().
   void set_pages(std::byte* pages) { pages_ = pages; }
@@ -89,8 +91,8 @@ class GpuDecoder {
   // [logit_rows_max, vocabulary] of the last logits, and a token for each of the last samples.
   const float* logits_data() const { return logits_.as<float>(); }
   const std::uint32_t* sampled_tokens() const { return sampled_tokens_.as<std::uint32_t>(); }
-  // For each sequence of the last forward(), until the next: 1 where a query, key or value was not
-  // finite (kernels/cuda/ops.h, RopeAndStoreKv).
+  // For each sequence of the last forward(), until the next: the first row whose query, key or
+  // value was not finite (kernels/cuda/ops.h, nonfinite_word).
   const std::uint32_t* nonfinite() const { return step_.nonfinite(); }
   // For tests: the experts that each row of the last forward() chose in the last layer that has
   // some, [rows, chosen].
@@ -148,6 +150,7 @@ class GpuDecoder {
   GpuStep step_;
   LruMap<GpuStepShape, device::Graph> graphs_{kGraphsMax};
   std::uint32_t steps_without_graphs_ = 0;
+  std::uint64_t graphs_made_ = 0;
 
   device::Buffer residual_;    // [rows_max, width] fp32
   device::Buffer branch_;      // the same: what a branch adds, where it is not added at once

@@ -55,7 +55,7 @@ std::size_t GpuStep::wide_items_max() const {
 
 void GpuStep::lay_out() {
   const std::size_t rows = launched_rows(limits_.rows_max);
-  const std::size_t logit_rows = launched_rows(limits_.sequences_max);
+  const std::size_t logit_rows = launched_rows(limits_.logit_rows_max);
   std::size_t tiles = 0;
   for (const AttentionShape& shape : limits_.attention) {
     tiles = std::max<std::size_t>(
@@ -152,11 +152,14 @@ std::uint32_t GpuStep::write_rows(std::span<const GpuRows> sequences) {
     const auto index = static_cast<std::uint32_t>(sequences_.size());
     sequences_.push_back(sequence_of(sequence));
     sequences_.back().first_row = row;
+    const std::size_t own = sequence.rows - sequence.drafts.size();
     for (std::uint32_t i = 0; i < sequence.rows; ++i) {
-      const bool known = i < sequence.tokens.size();
-      batch_tokens[row++] = {known ? sequence.tokens[i].value() : sequence.last_token.value(),
-                             known ? cuda::kNotSampled : sequence.sampled_index,
-                             static_cast<std::uint32_t>(sequence.first_position) + i, index};
+      cuda::BatchToken& token = batch_tokens[row++];
+      token = {sequence.last_token.value(), sequence.sampled_index,
+               static_cast<std::uint32_t>(sequence.first_position) + i, index};
+      if (i >= sequence.tokens.size() && i < own) continue;  // the last token is not known
+      token.token = (i < own ? sequence.tokens[i] : sequence.drafts[i - own]).value();
+      token.sampled_index = cuda::kNotSampled;
     }
     write_tables(sequence, sequences_.back());
   }
@@ -172,8 +175,16 @@ GpuStepShape GpuStep::write(std::span<const GpuRows> sequences,
   words_ = host_[turn_++ % 2].as<std::uint32_t>();
   const std::uint32_t rows = write_rows(sequences);
   ASSERT(rows <= limits_.rows_max, "the step has more rows than rows_max");
+  for (std::size_t group = 0; group < plans_.size(); ++group) {
+    plans_[group].fill(sequences_, limits_.attention[group], plan_limits_[group]);
+  }
+  const bool has_wide = std::any_of(plans_.begin(), plans_.end(),
+                                    [](const AttentionPlan& plan) { return !plan.wide.empty(); });
   GpuStepShape shape;
-  shape.decodes = rows == sequences.size();
+  shape.decodes =
+      !has_wide && std::all_of(sequences.begin(), sequences.end(), [](const GpuRows& sequence) {
+        return sequence.rows == 1 + sequence.drafts.size();
+      });
   shape.rows = shape.decodes ? launched_rows(rows) : rows;
   auto* const batch_tokens = reinterpret_cast<cuda::BatchToken*>(words_ + layout_.batch_tokens);
   for (std::uint32_t i = rows; i < shape.rows; ++i) {
@@ -190,8 +201,7 @@ GpuStepShape GpuStep::write(std::span<const GpuRows> sequences,
 }
 
 void GpuStep::write_items(std::size_t group, GpuStepShape& shape) {
-  AttentionPlan& plan = plans_[group];
-  plan.fill(sequences_, limits_.attention[group], plan_limits_[group]);
+  const AttentionPlan& plan = plans_[group];
   ASSERT(plan.items.size() + plan.wide.size() <= layout_.items_max &&
              plan.merges.size() <= layout_.merges_max,
          "a plan keeps within its limits");

@@ -24,11 +24,12 @@ namespace pagoda::model {
 struct GpuRows {
   std::uint32_t rows = 0;
   std::uint64_t first_position = 0;
-  std::span<const TokenId> tokens;  // [rows], or [rows - 1]
+  std::span<const TokenId> tokens;  // [rows - drafts], or one less
   // The last token where `tokens` lacks it: the token that sample `sampled_index` of the step
   // before gave, or, when that is kNotSampled, `last_token`.
   std::uint32_t sampled_index = kernels::cuda::kNotSampled;
   TokenId last_token = TokenId(0);
+  std::span<const TokenId> drafts = {};            // behind the last token; counted in `rows`
   std::span<const kv::memory::BlockTable> tables;  // one per group
   kv::memory::AttentionSpec policy = {};           // what layers without a window of their own see
 };
@@ -38,7 +39,8 @@ struct GpuStepShape {
   std::uint32_t rows = 0;
   std::uint32_t logit_rows = 0;
   std::uint32_t samples = 0;
-  bool decodes = false;               // one row a sequence
+  // One token a sequence, and its draft, and no wide tiles: launched as a CUDA graph.
+  bool decodes = false;
   std::vector<std::uint32_t> items;   // per group
   std::vector<std::uint32_t> merges;  // per group
   std::vector<std::uint32_t> wide;    // per group
@@ -49,6 +51,7 @@ struct GpuStepShape {
 struct GpuStepLimits {
   std::uint32_t rows_max = 0;
   std::uint32_t sequences_max = 0;
+  std::uint32_t logit_rows_max = 0;
   std::uint64_t context_tokens = 0;
   std::uint32_t block_tokens = 16;
   std::vector<AttentionShape> attention = {};  // per group

@@ -22,9 +22,7 @@ std::string draft_cache_of(const engine::Backend& backend) {
 
 }  // namespace
 
-// Runners of GPUs verify no drafts yet.
 std::string speculation_of(const engine::Backend& backend) {
-  if (backend.kernel_set().empty()) return "off: not on GPUs yet";
   return app::speculation_name(backend.core_options().speculation);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,7 +45,13 @@ struct SequenceDrafting {
   std::shared_ptr<PastOutputs> past = {};  // of the scope; nullptr: none are kept
   PredictionCursor prediction = {};
   std::uint32_t tokens_max = 0;  // of a draft of this sequence
-  // The draft that is being verified.
+  // The first token of a draft that was found before the token was known, and its place.
+  struct Expected {
+    std::uint64_t position = 0;
+    TokenId token = TokenId(0);
+  };
+  std::optional<Expected> expected = {};
+  // The draft that is being verified, or whose first token is expected.
   DraftMethod method = DraftMethod::kTree;
   std::uint32_t match = 0;
   // How the draft model chooses tokens for the sequence: by the sequence's own random numbers, or
@@ -66,7 +73,7 @@ struct DraftQuery {
   std::span<const TokenId> tokens;  // prompt and output so far
   std::uint64_t prompt_tokens = 0;
   const kv::Cache* cache = nullptr;
-  const kv::Sequence* sequence = nullptr;  // has computed all tokens but the last
+  const kv::Sequence* sequence = nullptr;  // all tokens but the last are computed
   ForcedTokens* forced = nullptr;          // nullptr: the sequence has no grammar
   std::uint32_t model_tokens_max = 0;      // that a draft model may find; 0: it finds none
 };
@@ -86,6 +93,9 @@ class Drafter {
   // Writes the tokens that may follow query.tokens to `room`, as many as the drafter knows.
   virtual Proposal propose(const DraftQuery& query, SequenceDrafting& drafting,
                            std::span<TokenId> room) = 0;
+  // Of a drafter that is used instead of methods. False: its drafts are taken whole, whatever they
+  // cost.
+  virtual bool weighs_costs() const { return false; }
 };
 
 }  // namespace pagoda::speculate

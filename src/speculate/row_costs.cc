@@ -5,22 +5,21 @@
 namespace pagoda::speculate {
 namespace {
 
-constexpr float kSlope = 0.1f;  // of a row more, against one row, before anything is known
 // Weights of the newest measurement. Whatever disturbs a step makes it slower, so that a faster one
 // says more.
 constexpr float kWeightFaster = 0.4f;
 constexpr float kWeightSlower = 0.1f;
 constexpr float kOutlier = 2.0f;  // a step that took longer, against the estimate, was disturbed
 constexpr std::uint64_t kForgetSteps = 4096;
-constexpr double kGainMin = 1.02;  // below it a gain may be noise
-
-constexpr float usual(std::uint32_t rows) {
-  return 1.0f + kSlope * static_cast<float>(rows - std::min(rows, 1u));
-}
+constexpr double kGainMin = 0.02;  // of one token: below it a gain may be noise
 
 }  // namespace
 
-RowCosts::RowCosts() { estimate(); }
+RowCosts::RowCosts(float slope) : slope_(slope) { estimate(); }
+
+float RowCosts::usual(std::uint32_t rows) const {
+  return 1.0f + slope_ * static_cast<float>(rows - std::min(rows, 1u));
+}
 
 void RowCosts::note(std::uint32_t rows, double seconds) {
   if (rows == 0 || rows > kRowsMax || seconds <= 0) return;
@@ -66,7 +65,8 @@ void RowCosts::estimate() {
 RowCosts::Choice RowCosts::choose(const Load& load, double probability, std::uint32_t drafts_max,
                                   double draft_seconds) const {
   Choice best;
-  best.tokens_per_second = load.tokens / (seconds(load.rows) + load.draft_seconds) * kGainMin;
+  best.tokens_per_second = (load.tokens + kGainMin * std::min(load.tokens, 1.0)) /
+                           (seconds(load.rows) + load.draft_seconds);
   double reached = 1;
   double expected = 0;
   for (std::uint32_t drafts = 1; drafts <= drafts_max; ++drafts) {

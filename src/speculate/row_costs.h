@@ -13,9 +13,10 @@ namespace pagoda::speculate {
 
 class RowCosts {
  public:
-  static constexpr std::uint32_t kRowsMax = 256;
+  static constexpr std::uint32_t kRowsMax = 512;
 
-  RowCosts();
+  // `slope`: what a row more costs, against a step of one row, before anything is known.
+  explicit RowCosts(float slope = 0.1f);
 
   // A step computed `rows` rows, all with logits, in so many seconds.
   void note(std::uint32_t rows, double seconds);
@@ -48,7 +49,9 @@ class RowCosts {
   };
 
   void estimate();
+  float usual(std::uint32_t rows) const;
 
+  float slope_;
   std::array<Measured, kRowsMax + 1> measured_ = {};
   std::array<float, kRowsMax + 1> seconds_ = {};  // estimates
   std::uint64_t steps_ = 0;

@@ -16,11 +16,12 @@ std::uint32_t gram_of(const SpeculationOptions& options) {
 
 }  // namespace
 
-Speculator::Speculator(const SpeculationOptions& options, Drafter* forced)
+Speculator::Speculator(const SpeculationOptions& options, Drafter* forced, float row_cost)
     : options_(options),
       forced_(forced),
       gram_(gram_of(options)),
-      outputs_(gram_, options.suffix_requests) {
+      outputs_(gram_, options.suffix_requests),
+      costs_(row_cost) {
   const auto set = [&](DraftMethod method, std::unique_ptr<Drafter> drafter) {
     if (!options.methods.contains(method)) return;
     drafters_[static_cast<std::size_t>(method)] = std::move(drafter);
@@ -95,9 +96,16 @@ std::uint32_t Speculator::propose(const DraftQuery& query, SequenceDrafting& dra
   const std::span<TokenId> room = std::span(proposed_).first(most);
   if (forced_ != nullptr) {
     const Proposal forced = forced_->propose(query, drafting, std::span(proposed_));
-    draft.assign(proposed_.begin(), proposed_.begin() + std::min(forced.tokens, most));
     drafting.method = DraftMethod::kTree;
-    return static_cast<std::uint32_t>(draft.size());
+    drafting.match = forced.match;
+    std::uint32_t tokens = std::min(forced.tokens, most);
+    if (forced_->weighs_costs()) {
+      const double probability = drafting.acceptance.probability(drafting.method, drafting.match);
+      tokens = choose(probability, tokens).drafts;
+      if (tokens == 0) drafting.acceptance.note_unused(drafting.method, drafting.match);
+    }
+    draft.assign(proposed_.begin(), proposed_.begin() + tokens);
+    return tokens;
   }
   // Nobody looks for a draft that would not pay if all of it were accepted.
   if (most == 0 || choose(1.0, most).drafts == 0) return 0;
@@ -133,6 +141,14 @@ void Speculator::note_drafted(const SequenceDrafting& drafting, std::uint32_t to
   for (std::uint32_t i = 0; i < tokens; ++i) load_.tokens += reached *= probability;
   load_.rows += tokens;
   if (drafting.method == DraftMethod::kDraftModel) load_.draft_seconds += tokens * model_seconds_;
+}
+
+bool Speculator::drafts_pay(double delay) const {
+  if (load_.rows == rows_plain_) return false;
+  const bool weighs = forced_ != nullptr ? forced_->weighs_costs() : options_.weighs_costs;
+  if (!weighs || !costs_.is_measured()) return true;
+  const double with = load_.tokens / (costs_.seconds(load_.rows) + load_.draft_seconds + delay);
+  return with > rows_plain_ / costs_.seconds(rows_plain_);
 }
 
 void Speculator::note_verified(SequenceDrafting& drafting, std::uint32_t drafted,

@@ -21,9 +21,10 @@ namespace pagoda::speculate {
 
 class Speculator {
  public:
-  // `forced`, for tests: its drafts are taken as they are, whatever they cost; nullptr: none. It
-  // must outlive the speculator.
-  explicit Speculator(const SpeculationOptions& options, Drafter* forced = nullptr);
+  // `forced`, for tests and measurements: its drafts are taken instead of those of methods;
+  // nullptr: none. It must outlive the speculator. `row_cost` is the slope of RowCosts.
+  explicit Speculator(const SpeculationOptions& options, Drafter* forced = nullptr,
+                      float row_cost = 0.1f);
 
   bool is_on() const { return forced_ != nullptr || !options_.methods.empty(); }
   const SpeculationOptions& options() const { return options_; }
@@ -47,6 +48,7 @@ class Speculator {
   // `model_seconds` for each sequence.
   void begin_step(std::uint32_t rows, double model_seconds = 0) {
     load_ = {.tokens = static_cast<double>(rows), .rows = rows};
+    rows_plain_ = rows;
     model_seconds_ = model_seconds;
   }
   std::uint32_t rows() const { return load_.rows; }
@@ -59,6 +61,10 @@ class Speculator {
                         std::uint32_t tokens_max, std::vector<TokenId>& draft);
   // The step has so many draft tokens of the sequence.
   void note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens);
+
+  // True: the drafts noted since begin_step() are worth it that the step begins `delay` seconds
+  // later for them.
+  bool drafts_pay(double delay) const;
 
   // The draft model had no token for a sequence though one was wanted.
   void note_failed(SequenceDrafting& drafting) { note_verified(drafting, 1, 0); }
@@ -83,7 +89,8 @@ class Speculator {
   ScopeOutputs outputs_;
   RowCosts costs_;
   std::array<TokenId, kDraftTokensMax> proposed_;
-  RowCosts::Load load_;  // of the step that is being made
+  RowCosts::Load load_;           // of the step that is being made
+  std::uint32_t rows_plain_ = 0;  // of it without drafts
   double model_seconds_ = 0;
 };
 

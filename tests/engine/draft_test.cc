@@ -206,49 +206,78 @@ TEST(Drafts, ARepeatedQuestionIsDraftedFromTheTreeOfItsScope) {
 // behind which row its grammar ends.
 class ScriptedRunner final : public Runner {
  public:
+  explicit ScriptedRunner(std::uint32_t launches_ahead = 0) : ahead_(launches_ahead) {}
+
+  std::uint32_t launches_ahead() const override { return ahead_; }
   std::uint32_t drafts_max() const override { return 8; }
+  std::uint32_t launch_drafts_max() const override { return launch_drafts; }
   void launch(const Launch& launch) override {
-    samples_.clear();
-    nonfinite_.clear();
     for (const LaunchRows& rows : launch.rows) {
-      nonfinite_.push_back(rows.drafts.empty() ? 0 : nonfinite_row);
+      const bool follows = rows.tokens.size() + rows.drafts.size() < rows.rows;
+      EXPECT_TRUE(!follows || launched_ > collected_) << "a token that nothing samples";
+      EXPECT_TRUE(!follows || rows.drafts.empty()) << "drafts behind a token that nobody knows";
     }
+    auto& [samples, nonfinite] = results_[launched_++ % 2];
+    running_max = std::max(running_max, launched_ - collected_);
+    samples.clear();
+    nonfinite.clear();
+    std::size_t drafts = 0;
+    for (const LaunchRows& rows : launch.rows) {
+      nonfinite.push_back(rows.drafts.empty() ? 0 : nonfinite_row);
+      drafts += rows.drafts.size();
+    }
+    EXPECT_LE(drafts, launch_drafts);
     for (const LaunchSample& sample : launch.samples) {
       bool goes_on = true;
       for (std::size_t i = 0; i <= sample.drafts.size(); ++i) {
         if (goes_on) {
           const bool ends = !sample.drafts.empty() && grammar_ends_at == i;
-          samples_.emplace_back(
+          samples.emplace_back(
               SampledToken{.token = TokenId(1), .score = {}, .ends_grammar = ends});
         } else {
-          samples_.emplace_back(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
+          samples.emplace_back(Error{ErrorCode::kCorrupt, "logit 7 is not finite"});
         }
         goes_on = goes_on && i < sample.drafts.size() && sample.drafts[i] == TokenId(1);
       }
     }
   }
-  Collected collect() override { return {samples_, {}, nullptr, nonfinite_}; }
+  Collected collect() override {
+    auto& [samples, nonfinite] = results_[collected_++ % 2];
+    return {samples, {}, nullptr, nonfinite};
+  }
 
+  std::uint64_t launched() const { return launched_; }
+  std::uint64_t running_max = 0;
+  std::uint32_t launch_drafts = UINT32_MAX;
   std::uint8_t nonfinite_row = 0;
   std::optional<std::size_t> grammar_ends_at = {};  // row of a draft
 
  private:
-  std::vector<Result<SampledToken>> samples_;
-  std::vector<std::uint8_t> nonfinite_;
+  struct Results {
+    std::vector<Result<SampledToken>> samples;
+    std::vector<std::uint8_t> nonfinite;
+  };
+  std::uint32_t ahead_;
+  Results results_[2];
+  std::uint64_t launched_ = 0;
+  std::uint64_t collected_ = 0;
 };
 
-// FixedDrafter drafts 1 1 2 1 1: the third token is wrong.
+// FixedDrafter drafts 1 1 2 1 1: the third token is wrong. It has drafts for prompts that begin
+// with token 5.
 class FixedDrafter final : public speculate::Drafter {
  public:
-  speculate::Proposal propose(const speculate::DraftQuery&, speculate::SequenceDrafting&,
+  speculate::Proposal propose(const speculate::DraftQuery& query, speculate::SequenceDrafting&,
                               std::span<TokenId> room) override {
+    if (query.tokens.front() != TokenId(5)) return {};
     for (std::uint32_t i = 0; i < 5; ++i) room[i] = TokenId(i == 2 ? 2 : 1);
     return {.tokens = 5};
   }
 };
 
-// Runs a request for 20 tokens whose drafts are those of FixedDrafter.
-TestSink::Given answer_scripted(ScriptedRunner& runner) {
+// Runs requests for 20 tokens whose drafts are those of FixedDrafter, and others beside them.
+std::vector<TestSink::Given> answer_scripted(ScriptedRunner& runner, std::size_t with_drafts,
+                                             std::size_t others) {
   CoreOptions options;
   options.limits = {.vocabulary = 1000, .context_tokens = 200, .sequences_max = 4};
   options.space = "scripted";
@@ -258,13 +287,52 @@ TestSink::Given answer_scripted(ScriptedRunner& runner) {
   sched::TenantTable tenants;
   const SteadyClock clock;
   Core core(options, cache, tenants, runner, clock);
-  const auto heard = std::make_shared<TestSink>(1);
-  Request request;
-  request.prompt = {TokenId(5), TokenId(6)};
-  request.end.max_tokens = 20;
-  core.submit(RequestId(1), request, heard);
+  std::vector<std::shared_ptr<TestSink>> heard;
+  for (std::uint32_t i = 0; i < with_drafts + others; ++i) {
+    Request request;
+    request.prompt = {TokenId(i < with_drafts ? 5 : 7), TokenId(8 + i)};
+    request.end.max_tokens = 20;
+    heard.push_back(std::make_shared<TestSink>(1));
+    core.submit(RequestId(i), request, heard.back());
+  }
   while (core.step()) core.check();
-  return heard->answers[0];
+  std::vector<TestSink::Given> given;
+  for (const auto& sink : heard) given.push_back(sink->answers[0]);
+  return given;
+}
+TestSink::Given answer_scripted(ScriptedRunner& runner) {
+  return answer_scripted(runner, 1, 0).front();
+}
+
+// Drafts follow tokens that are known: a device that computes one launch ahead waits for them, and
+// is ahead again without drafts.
+TEST(Drafts, ARunnerAheadWaitsForTheTokensThatDraftsFollow) {
+  ScriptedRunner runner(1);
+  const TestSink::Given given = answer_scripted(runner);
+  EXPECT_EQ(given.tokens, std::vector<TokenId>(20, TokenId(1)));
+  EXPECT_EQ(given.record.drafts.accepted, given.record.drafts.drafts * 2);
+  // The prompt and one token behind it, launched ahead; then three tokens a launch.
+  EXPECT_EQ(runner.launched(), 2u + 6u);
+  EXPECT_EQ(given.record.drafts.drafts, 6u);
+  EXPECT_EQ(runner.running_max, 2u);
+}
+
+TEST(Drafts, ARunnerAheadWaitsForNothingWithoutDrafts) {
+  ScriptedRunner runner(1);
+  const auto given = answer_scripted(runner, 0, 3);
+  for (const TestSink::Given& each : given) EXPECT_EQ(each.tokens.size(), 20u);
+  EXPECT_EQ(runner.launched(), 20u);
+  EXPECT_EQ(runner.running_max, 2u);
+}
+
+TEST(Drafts, ALaunchHasNoMoreThanTheRunnerTakes) {
+  for (const std::uint32_t most : {0u, 1u, 7u, 12u}) {
+    ScriptedRunner runner(1);
+    runner.launch_drafts = most;
+    const auto given = answer_scripted(runner, 6, 0);
+    for (const TestSink::Given& each : given) EXPECT_EQ(each.tokens.size(), 20u);
+    EXPECT_EQ(given[0].record.drafts.drafts > 0, most > 0);
+  }
 }
 
 TEST(Drafts, ARowBehindTheFirstOtherTokenHasNoEffectEvenIfItIsNotFinite) {

@@ -12,7 +12,8 @@ namespace pagoda::sim {
 
 class SimDrafter final : public speculate::Drafter {
  public:
-  SimDrafter(std::uint64_t seed, std::uint32_t vocabulary) : dice_(seed), vocabulary_(vocabulary) {}
+  SimDrafter(std::uint64_t seed, std::uint32_t vocabulary)
+      : dice_(seed), vocabulary_(vocabulary), weighs_costs_(dice_.one_in(2)) {}
 
   // Adds a sequence that a request will have: prompt and output.
   void expect(std::vector<TokenId> sequence) { sequences_.push_back(std::move(sequence)); }
@@ -20,6 +21,7 @@ class SimDrafter final : public speculate::Drafter {
   speculate::Proposal propose(const speculate::DraftQuery& query,
                               speculate::SequenceDrafting& drafting,
                               std::span<TokenId> room) override;
+  bool weighs_costs() const override { return weighs_costs_; }
 
  private:
   TokenId any_token() {
@@ -28,6 +30,7 @@ class SimDrafter final : public speculate::Drafter {
 
   Dice dice_;
   std::uint32_t vocabulary_;
+  bool weighs_costs_;
   std::vector<std::vector<TokenId>> sequences_;
 };
 

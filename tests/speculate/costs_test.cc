@@ -82,6 +82,32 @@ TEST(Acceptance, FollowsTheRequestsOwnDrafts) {
   EXPECT_GT(acceptance.probability(DraftMethod::kSuffix, 5), 0.95);
 }
 
+TEST(RowCosts, OneOfManySequencesMayGainLittleOfTheWholeStep) {
+  RowCosts costs;
+  for (std::uint32_t rows = 1; rows <= 256; ++rows) costs.note(rows, 0.010 + 0.00004 * rows);
+  EXPECT_GT(costs.choose({64, 64}, 0.8, 8).drafts, 1u) << "a gain of some hundredths";
+}
+
+// A launch waits for the tokens that drafts follow where all of them together gain more than the
+// wait costs.
+TEST(Speculator, DraftsOfFewSequencesAreNotWaitedFor) {
+  SpeculationOptions options;
+  options.methods = MethodSet(DraftMethod::kSuffix);
+  Speculator speculator(options);
+  for (std::uint32_t rows = 1; rows <= 256; ++rows) speculator.note_step(rows, 0.010);
+  const auto drafting = speculator.open({.tokens_expected = 100});
+  drafting->method = DraftMethod::kSuffix;
+  for (int i = 0; i < 50; ++i) speculator.note_verified(*drafting, 4, 4);
+  speculator.begin_step(64);
+  EXPECT_FALSE(speculator.drafts_pay(0)) << "there are none";
+  speculator.note_drafted(*drafting, 4);
+  EXPECT_TRUE(speculator.drafts_pay(0));
+  EXPECT_TRUE(speculator.drafts_pay(0.0005)) << "four tokens are six hundredths of the step's";
+  EXPECT_FALSE(speculator.drafts_pay(0.001));
+  for (int i = 0; i < 15; ++i) speculator.note_drafted(*drafting, 4);
+  EXPECT_TRUE(speculator.drafts_pay(0.005));
+}
+
 // Drafts by a script, for the choice between methods.
 TEST(Speculator, DraftsNothingWhereItDoesNotPay) {
   SpeculationOptions options;

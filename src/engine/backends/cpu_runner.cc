@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "engine/backends/sample_row.h"
 #include "engine/nonfinite_rows.h"
 
 namespace pagoda::engine {
@@ -53,7 +52,7 @@ void CpuRunner::launch(const Launch& launch) {
 #endif
   masks_.begin(launch.samples);
   forward(launch);
-  place_samples(launch);
+  samples_.assign(place_results(launch.samples, progress_), Result<SampledToken>(SampledToken{}));
   scores_.assign(launch.scores.size(), TokenScore{});
   hidden_.resize(launch.hidden_rows.size() * decoder_.config().width);
   if (!hidden_.empty()) decoder_.hidden(launch.hidden_rows, hidden_.data());
@@ -66,17 +65,6 @@ void CpuRunner::launch(const Launch& launch) {
     masks_.wait();
     use_logits(launch, rows);
   }
-}
-
-// Every row that may be sampled has a result.
-void CpuRunner::place_samples(const Launch& launch) {
-  progress_.clear();
-  std::uint32_t results = 0;
-  for (const LaunchSample& sample : launch.samples) {
-    progress_.push_back({.first = results});
-    results += 1 + static_cast<std::uint32_t>(sample.drafts.size());
-  }
-  samples_.assign(results, Result<SampledToken>(SampledToken{}));
 }
 
 void CpuRunner::forward(const Launch& launch) {
@@ -98,27 +86,6 @@ void CpuRunner::forward(const Launch& launch) {
   }
 }
 
-// Samples the rows of one sample in order, as far as their logits are there. Each token changes
-// what the next is sampled by; the first that is not the next row's draft token is the last.
-template <class LogitsOf>
-void CpuRunner::sample_rows(const LaunchSample& sample, SampleProgress& progress,
-                            const LogitsOf& logits_of, SamplerScratch& scratch) {
-  const auto drafts = static_cast<std::uint32_t>(sample.drafts.size());
-  while (progress.next <= drafts) {
-    const std::uint32_t i = progress.next;
-    const std::span<const float> logits = logits_of(sample.row + i);
-    if (logits.empty()) return;
-    LaunchSample row = sample;
-    row.row += i;
-    row.position += i;
-    Result<SampledToken>& result = samples_[progress.first + i];
-    result = sample_row(logits, row, scratch);
-    const bool goes_on = i < drafts && result.ok() && !result.value().ends_grammar &&
-                         result.value().token == sample.drafts[i];
-    progress.next = goes_on ? i + 1 : drafts + 1;
-  }
-}
-
 // Samples and scores whose rows are among `rows`, whose logits were just computed.
 void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> rows) {
   const std::size_t vocabulary = decoder_.config().vocabulary;
@@ -132,7 +99,10 @@ void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> 
     SamplerScratch& scratch = scratch_[range.thread];
     for (std::size_t i = range.begin; i < range.end; ++i) {
       if (i < launch.samples.size()) {
-        sample_rows(launch.samples[i], progress_[i], logits_of, scratch);
+        const LaunchSample& sample = launch.samples[i];
+        sample_rows(
+            sample, progress_[i], samples_,
+            [&](std::uint32_t row) { return logits_of(sample.row + row); }, scratch);
         continue;
       }
       const std::size_t score = i - launch.samples.size();

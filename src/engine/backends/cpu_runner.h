@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "engine/backends/mask_thread.h"
+#include "engine/backends/sample_row.h"
 #include "engine/runner.h"
 #include "kv/memory/page_buffer.h"
 #include "model/decoder.h"
@@ -29,17 +30,7 @@ class CpuRunner final : public Runner {
   // vocabulary].
   static constexpr std::size_t kLogitRowsMax = 64;
 
-  // The results of a sample begin at `first`; its row `next` is sampled next.
-  struct SampleProgress {
-    std::uint32_t first = 0;
-    std::uint32_t next = 0;
-  };
-
-  void place_samples(const Launch& launch);
   void forward(const Launch& launch);
-  template <class LogitsOf>  // logits_of(row): empty where they are not computed yet
-  void sample_rows(const LaunchSample& sample, SampleProgress& progress, const LogitsOf& logits_of,
-                   SamplerScratch& scratch);
   void use_logits(const Launch& launch, std::span<const std::uint32_t> rows);
 
   model::Decoder& decoder_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,13 @@
 
 namespace pagoda::engine {
 namespace {
+
+// Draft tokens of a step. The logits of each take 4 bytes for each token of the vocabulary.
+constexpr std::uint32_t kDraftRowsMax = 256;
+
+bool is_drafting(const BackendOptions& options) {
+  return options.drafter != nullptr || !options.speculation.methods.empty();
+}
 
 class GpuBackend final : public PagedBackend {
  public:
@@ -63,6 +71,9 @@ class GpuBackend final : public PagedBackend {
                                                   const GpuBackendOptions& gpu) {
     return {.rows_max = options.scheduler.batched_tokens_max,
             .sequences_max = options.scheduler.sequences_max,
+            .draft_rows_max = is_drafting(options)
+                                  ? std::min(kDraftRowsMax, options.scheduler.batched_tokens_max)
+                                  : 0,
             .context_tokens = context_wanted(options, config),
             .kv_cache_dtype = options.kv_cache_dtype,
             .block_tokens = options.block_tokens,

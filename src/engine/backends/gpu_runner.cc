@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "engine/backends/sample_row.h"
 
 namespace pagoda::engine {
 namespace {
@@ -20,16 +19,18 @@ bool row_decides(const SamplingState& state) {
          !state.constraint() && state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
-kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t row) {
+// Of the sample's row `i`, whose logits are in `logit_row`.
+kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t i,
+                                                    std::uint32_t logit_row) {
   const SamplingParams& options = sample.sampling->options();
-  return {.row = row,
+  return {.row = logit_row,
           .inverse_temperature = is_greedy(options) ? 0.0f : 1.0f / options.temperature,
           .top_k = options.top_k,
           .top_p = options.top_p,
           .min_p = options.min_p,
           .seed_low = static_cast<std::uint32_t>(options.seed),
           .seed_high = static_cast<std::uint32_t>(options.seed >> 32),
-          .position = static_cast<std::uint32_t>(sample.position)};
+          .position = static_cast<std::uint32_t>(sample.position) + i};
 }
 
 std::uint32_t place_in(const std::vector<std::uint32_t>& rows, std::uint32_t row) {
@@ -82,17 +83,16 @@ void GpuRunner::launch(const Launch& launch) {
       launched_ > collected_ ? &pendings_[(launched_ - 1) % pendings_.size()] : nullptr;
   Pending& pending = pendings_[launched_ % pendings_.size()];
   ++launched_;
-  pending.samples.assign(launch.samples.begin(), launch.samples.end());
-  pending.scores.assign(launch.scores.begin(), launch.scores.end());
-  pending.chosen.assign(launch.samples.size(), Result<SampledToken>(SampledToken{}));
-  pending.scored.assign(launch.scores.size(), TokenScore{});
-  pending.nonfinite.assign(launch.rows.size(), 0);
-  pending.hidden_rows = 0;
-  pending.finished = false;
+  keep(launch, pending);
   // The host has one place for logits.
   if (before != nullptr && before->needs_logits) finish(*before);
   if (failure_) return fail(pending, *failure_);
+  const std::uint64_t graphs = decoder_.graphs_made();
   const Status started = start(launch, before, pending);
+  // A launch that is ahead is made ready while the one before it is timed.
+  if (decoder_.graphs_made() > graphs) {
+    (before != nullptr ? *before : pending).makes_graph = true;
+  }
   if (!started.ok()) return fail(pending, started.error());
   // Masks of grammars are computed while the GPU computes the rows they are for: tokens before them
   // were sampled on the host and are known. Who samples sees the error.
@@ -110,6 +110,31 @@ void GpuRunner::launch(const Launch& launch) {
   });
 }
 
+// Keeps what collecting the launch needs.
+void GpuRunner::keep(const Launch& launch, Pending& pending) {
+  pending.samples.assign(launch.samples.begin(), launch.samples.end());
+  pending.drafts.clear();
+  for (const LaunchSample& sample : launch.samples) {
+    pending.drafts.insert(pending.drafts.end(), sample.drafts.begin(), sample.drafts.end());
+  }
+  std::span<const TokenId> drafts = pending.drafts;
+  for (LaunchSample& sample : pending.samples) {
+    const std::size_t own = sample.drafts.size();
+    sample.drafts = drafts.first(own);
+    drafts = drafts.subspan(own);
+  }
+  pending.chosen.assign(place_results(pending.samples, pending.progress),
+                        Result<SampledToken>(SampledToken{}));
+  pending.scores.assign(launch.scores.begin(), launch.scores.end());
+  pending.scored.assign(launch.scores.size(), TokenScore{});
+  pending.nonfinite.assign(launch.rows.size(), 0);
+  pending.first_positions.clear();
+  for (const LaunchRows& rows : launch.rows) pending.first_positions.push_back(rows.first_position);
+  pending.hidden_rows = 0;
+  pending.finished = false;
+  pending.makes_graph = false;
+}
+
 Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending) {
   list_logit_rows(launch, pending);
   RETURN_IF_ERROR(copy_blocks(launch.copies));
@@ -123,13 +148,34 @@ Status GpuRunner::start(const Launch& launch, Pending* before, Pending& pending)
   RETURN_IF_ERROR(stream.copy_to_host(pending.sampled_tokens.data(),
                                       reinterpret_cast<const std::byte*>(decoder_.sampled_tokens()),
                                       pending.device_samples.size() * sizeof(std::uint32_t)));
-  if (pending.needs_logits) {
-    RETURN_IF_ERROR(stream.copy_to_host(
-        logits_.data(), reinterpret_cast<const std::byte*>(decoder_.logits_data()),
-        pending.logit_rows.size() * decoder_.config().vocabulary * sizeof(float)));
-  }
+  if (pending.needs_logits) RETURN_IF_ERROR(copy_logits(pending));
   RETURN_IF_ERROR(fetch_hidden(launch.hidden_rows, pending));
   return pending.done->record(stream);
+}
+
+// Copies the rows of logits that the host samples and scores by to their places.
+Status GpuRunner::copy_logits(const Pending& pending) {
+  host_rows_.clear();
+  for (std::size_t i = 0; i < pending.samples.size(); ++i) {
+    if (pending.device_sample[i] != kOnHost) continue;
+    for (std::uint32_t row = 0; row <= pending.samples[i].drafts.size(); ++row) {
+      host_rows_.push_back(pending.sample_logit[i] + row);
+    }
+  }
+  host_rows_.insert(host_rows_.end(), pending.score_logit.begin(), pending.score_logit.end());
+  std::sort(host_rows_.begin(), host_rows_.end());
+  host_rows_.erase(std::unique(host_rows_.begin(), host_rows_.end()), host_rows_.end());
+  const std::size_t vocabulary = decoder_.config().vocabulary;
+  for (std::span<const std::uint32_t> rows = host_rows_; !rows.empty();) {
+    const std::uint32_t count = model::consecutive_rows(rows);
+    const std::size_t begin = rows.front() * vocabulary;
+    RETURN_IF_ERROR(decoder_.stream().copy_to_host(
+        reinterpret_cast<std::byte*>(logits_.as<float>() + begin),
+        reinterpret_cast<const std::byte*>(decoder_.logits_data() + begin),
+        count * vocabulary * sizeof(float)));
+    rows = rows.subspan(count);
+  }
+  return ok_status();
 }
 
 // Fetches hidden states behind all that reads what they are computed from. More rows than there is
@@ -193,14 +239,14 @@ void GpuRunner::gather_rows(const Launch& launch, Pending* before) {
   rows_.clear();
   cursor_ = 0;
   for (const LaunchRows& from : launch.rows) {
-    ASSERT(from.drafts.empty() && from.selected.tokens_dropped.empty(),
-           "drafts and dropped pages are refused on GPUs");
+    ASSERT(from.selected.tokens_dropped.empty(), "policies that drop pages are refused on GPUs");
     model::GpuRows rows = {.rows = from.rows,
                            .first_position = from.first_position,
                            .tokens = from.tokens,
+                           .drafts = from.drafts,
                            .tables = from.tables,
                            .policy = from.policy};
-    if (from.tokens.size() < from.rows) find_last_token(from, before, rows);
+    if (from.tokens.size() + from.drafts.size() < from.rows) find_last_token(from, before, rows);
     rows_.push_back(rows);
   }
 }
@@ -214,10 +260,12 @@ void GpuRunner::find_last_token(const LaunchRows& from, Pending* before, model::
     const std::size_t i = cursor_ % count;
     if (before->samples[i].handle != from.handle) continue;
     ++cursor_;
+    ASSERT(before->samples[i].drafts.empty(), "a sequence waits until its drafts are verified");
+    const Result<SampledToken>& chosen = before->chosen[before->progress[i].first];
     if (!before->finished) {
       rows.sampled_index = before->device_sample[i];
-    } else if (before->chosen[i].ok()) {
-      rows.last_token = before->chosen[i].value().token;
+    } else if (chosen.ok()) {
+      rows.last_token = chosen.value().token;
     }
     return;
   }
@@ -238,24 +286,26 @@ void GpuRunner::list_logit_rows(const Launch& launch, Pending& pending) {
   list_device_samples(pending);
 }
 
-// Decides where each sample is computed: on the GPU where it can be.
+// Decides where the rows of each sample are sampled: on the GPU where that can be.
 void GpuRunner::list_device_samples(Pending& pending) {
   const bool in_groups = pending.logit_rows.size() > decoder_.logit_rows_max();
   pending.device_samples.clear();
   pending.device_sample.clear();
+  pending.needs_logits = !pending.scores.empty();
   for (std::size_t i = 0; i < pending.samples.size(); ++i) {
     const LaunchSample& sample = pending.samples[i];
     const std::uint32_t top_k = sample.sampling->options().top_k;
-    const bool drawn = !in_groups && pending.device_samples.size() < decoder_.logit_rows_max() &&
+    const auto first = static_cast<std::uint32_t>(pending.device_samples.size());
+    const bool drawn = !in_groups && first + sample.drafts.size() < decoder_.logit_rows_max() &&
                        row_decides(*sample.sampling) &&
                        (top_k <= kernels::cuda::kTopKMax || top_k >= decoder_.config().vocabulary);
-    pending.device_sample.push_back(
-        drawn ? static_cast<std::uint32_t>(pending.device_samples.size()) : kOnHost);
-    if (drawn)
-      pending.device_samples.push_back(sampling_params_of(sample, pending.sample_logit[i]));
+    pending.device_sample.push_back(drawn ? first : kOnHost);
+    if (!drawn) pending.needs_logits = true;
+    for (std::uint32_t row = 0; drawn && row <= sample.drafts.size(); ++row) {
+      pending.device_samples.push_back(
+          sampling_params_of(sample, row, pending.sample_logit[i] + row));
+    }
   }
-  pending.needs_logits =
-      !pending.scores.empty() || pending.device_samples.size() < pending.samples.size();
 }
 
 // More rows of logits than there is memory for: computed and used some at a time, at once.
@@ -292,9 +342,10 @@ void GpuRunner::use_logits(Pending& pending, std::uint32_t begin, std::uint32_t 
     SamplerScratch& scratch = scratch_[range.thread];
     for (std::size_t i = range.begin; i < range.end; ++i) {
       if (i < samples) {
-        const auto logits = logits_of(pending.sample_logit[i]);
-        if (logits.empty() || pending.device_sample[i] != kOnHost) continue;
-        pending.chosen[i] = sample_row(logits, pending.samples[i], scratch);
+        if (pending.device_sample[i] != kOnHost) continue;
+        sample_rows(
+            pending.samples[i], pending.progress[i], pending.chosen,
+            [&](std::uint32_t row) { return logits_of(pending.sample_logit[i] + row); }, scratch);
         continue;
       }
       const auto logits = logits_of(pending.score_logit[i - samples]);
@@ -317,20 +368,28 @@ Status GpuRunner::wait_and_choose(Pending& pending) {
     use_logits(pending, 0, static_cast<std::uint32_t>(pending.logit_rows.size()));
   }
   for (std::size_t i = 0; i < pending.samples.size(); ++i) {
-    if (pending.device_sample[i] == kOnHost) continue;
-    const LaunchSample& job = pending.samples[i];
-    const std::uint32_t token =
-        pending.sampled_tokens.as<std::uint32_t>()[pending.device_sample[i]];
-    if (token == kernels::cuda::kNotSampled) {
-      pending.chosen[i] =
-          Error{ErrorCode::kCorrupt,
-                fmt::format("a logit of the model at position {} is not finite", job.position)};
-      continue;
-    }
-    job.sampling->accept(TokenId(token));
-    pending.chosen[i] = SampledToken{.token = TokenId(token), .score = std::nullopt};
+    if (pending.device_sample[i] != kOnHost) take_sampled(i, pending);
   }
   return ok_status();
+}
+
+// Takes what the GPU sampled for the rows of a sample, as far as its draft tokens are accepted.
+void GpuRunner::take_sampled(std::size_t sample, Pending& pending) {
+  const LaunchSample& job = pending.samples[sample];
+  const auto* const tokens =
+      pending.sampled_tokens.as<std::uint32_t>() + pending.device_sample[sample];
+  for (std::uint32_t row = 0; row <= job.drafts.size(); ++row) {
+    Result<SampledToken>& chosen = pending.chosen[pending.progress[sample].first + row];
+    if (tokens[row] == kernels::cuda::kNotSampled) {
+      chosen = Error{
+          ErrorCode::kCorrupt,
+          fmt::format("a logit of the model at position {} is not finite", job.position + row)};
+      return;
+    }
+    job.sampling->accept(TokenId(tokens[row]));
+    chosen = SampledToken{.token = TokenId(tokens[row]), .score = std::nullopt};
+    if (!accepts_draft(job, row, chosen)) return;
+  }
 }
 
 void GpuRunner::fail(Pending& pending, const Error& error) {
@@ -339,23 +398,30 @@ void GpuRunner::fail(Pending& pending, const Error& error) {
   pending.finished = true;
 }
 
+// 1 + the first row that is not finite, or the largest number.
+void GpuRunner::read_nonfinite(Pending& pending) {
+  const auto* const words = pending.nonfinite_words.as<std::uint32_t>();
+  for (std::size_t i = 0; i < pending.nonfinite.size(); ++i) {
+    if (words[i] == 0) continue;
+    const std::uint64_t row =
+        kernels::cuda::nonfinite_position(words[i]) - pending.first_positions[i];
+    pending.nonfinite[i] = static_cast<std::uint8_t>(std::min<std::uint64_t>(row + 1, UINT8_MAX));
+  }
+}
+
 Collected GpuRunner::collect() {
   ASSERT(collected_ < launched_, "what is collected was launched");
   Pending& pending = pendings_[collected_ % pendings_.size()];
   ++collected_;
   finish(pending);
-  if (!failure_) {
-    const auto* const words = pending.nonfinite_words.as<std::uint32_t>();
-    std::transform(words, words + pending.nonfinite.size(), pending.nonfinite.begin(),
-                   [](std::uint32_t word) { return static_cast<std::uint8_t>(word); });
-  }
+  if (!failure_) read_nonfinite(pending);
   const std::size_t width = decoder_.config().width;
   const std::span<const float> hidden =
       pending.hidden_rows <= decoder_.logit_rows_max()
           ? std::span<const float>(pending.hidden_room.as<float>(), pending.hidden_rows * width)
           : std::span<const float>(pending.hidden);
-  return {pending.chosen, pending.scored, failure_ ? &*failure_ : nullptr, pending.nonfinite,
-          hidden};
+  return {pending.chosen,    pending.scored, failure_ ? &*failure_ : nullptr,
+          pending.nonfinite, hidden,         pending.makes_graph};
 }
 
 }  // namespace pagoda::engine

@@ -39,6 +39,23 @@ Result<SampledToken> sample_row(std::span<const float> logits, const LaunchSampl
   return choice;
 }
 
+std::uint32_t place_results(std::span<const LaunchSample> samples,
+                            std::vector<SampleProgress>& progress) {
+  progress.clear();
+  std::uint32_t results = 0;
+  for (const LaunchSample& sample : samples) {
+    progress.push_back({.first = results});
+    results += 1 + static_cast<std::uint32_t>(sample.drafts.size());
+  }
+  return results;
+}
+
+bool accepts_draft(const LaunchSample& sample, std::uint32_t row,
+                   const Result<SampledToken>& result) {
+  return row < sample.drafts.size() && result.ok() && !result.value().ends_grammar &&
+         result.value().token == sample.drafts[row];
+}
+
 TokenScore score_row(std::span<const float> logits, const LaunchScore& score,
                      SamplerScratch& scratch) {
   if (score.reader != nullptr) score.reader->on_logits(score.position, logits);

@@ -282,12 +282,17 @@ struct PagedKv {
   const std::uint32_t* tables = nullptr;  // of this group
 };
 
+// The word of a sequence whose row at this position is not finite; 0: all rows are. The word of an
+// earlier position is larger.
+constexpr std::uint32_t nonfinite_word(std::uint32_t position) { return ~position; }
+constexpr std::uint32_t nonfinite_position(std::uint32_t word) { return ~word; }
+
 // Rotates queries and keys by their position, and rows of integers by their blocks, rounds queries,
 // and rounds keys and values into their pages. The rule for what is not finite is that of CPUs,
 // with the bounds of GPUs (kv/memory/element_range.h), which queries and keys share: a head with a
 // key or value that is not finite in its element gets a NaN key and values 0; a head of a query
-// that is not is NaN. `nonfinite` of its sequence becomes 1 then. Rows that see a gap have queries
-// for their sinks, too.
+// that is not is NaN. `nonfinite` of its sequence tells the first position of such a row then
+// (nonfinite_word). Rows that see a gap have queries for their sinks, too.
 //
 // Rotations are tables of positions [0, table_positions), and behind them those of the batch's
 // rows, for rows whose positions are beyond.

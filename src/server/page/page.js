@@ -155,6 +155,8 @@ function showFacts(entry, times, usage, why) {
     pairs.push(["prompt", `${usage.prompt_tokens} tokens`]);
     pairs.push(["cached", `${details.cached_tokens} tokens`]);
     pairs.push(["by source", sourcesText(details.by_source)]);
+    const drafts = usage.speculation;
+    if (drafts) pairs.push(["drafts", `${drafts.accepted_tokens} of ${drafts.draft_tokens} tokens accepted`]);
   }
   entry.append(facts(pairs));
   if (!why) return;

@@ -19,6 +19,7 @@
 #include "engine/engine_fixture.h"
 #include "engine/tiers/tiers.h"
 #include "model/gpu_model.h"
+#include "speculate/recorded_drafter.h"
 
 namespace pagoda::gpu_test {
 
@@ -57,6 +58,7 @@ struct FixtureOptions {
   bool random_weights = false;  // of the model's shape, made on the GPU
   // Is told of the bytes of blocks that were computed twice.
   std::function<void(std::span<const std::byte>, std::span<const std::byte>)> on_deduplicate = {};
+  speculate::Drafter* drafter = nullptr;
   // A tier for the backend's pages: everything is written to it and read from it.
   std::function<std::unique_ptr<kv::PageStore>(engine::Backend&)> open_store = {};
 };
@@ -69,6 +71,7 @@ class GpuEngineFixture {
     backend.kv_policy = options.kv_policy;
     backend.on_deduplicate = options.on_deduplicate;
     backend.context_tokens = options.context_tokens;
+    backend.drafter = options.drafter;
     backend.scheduler.sequences_max = 16;
     backend.scheduler.batched_tokens_max = options.batched_tokens;
     backend.hash_blocks = options.open_store != nullptr;
@@ -133,6 +136,22 @@ inline void expect_same(const engine::TestSink& got, const engine::TestSink& alo
     ASSERT_TRUE(engine::same_scores(got.answers[a].scores, alone.answers[a].scores))
         << "request " << number << ", answer " << a;
   }
+}
+
+// Drafts the answers that requests had, one of four tokens wrong.
+inline speculate::RecordedDrafter drafter_of(
+    std::span<const engine::Request> requests,
+    std::span<const std::shared_ptr<engine::TestSink>> answers, std::uint32_t vocabulary) {
+  speculate::RecordedDrafter drafter(
+      {.wrong = 0.25, .tokens_max = 9, .vocabulary = vocabulary, .seed = 5});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    for (const engine::TestSink::Given& given : answers[i]->answers) {
+      std::vector<TokenId> all = requests[i].prompt;
+      all.insert(all.end(), given.tokens.begin(), given.tokens.end());
+      drafter.record(std::move(all));
+    }
+  }
+  return drafter;
 }
 
 }  // namespace pagoda::gpu_test

@@ -50,7 +50,7 @@ class GpuEngine : public testing::TestWithParam<KvChoice> {
 INSTANTIATE_TEST_SUITE_P(KvFormats, GpuEngine, testing::ValuesIn(kv_choices()),
                          [](const auto& tested) { return choice_name(tested.param); });
 
-TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
+TEST_P(GpuEngine, NeighboursCachePreemptionDraftsAndGraphsChangeNoAnswer) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 24);
@@ -66,8 +66,14 @@ TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
     ++joins;
     EXPECT_TRUE(std::ranges::equal(mine, existing)) << "join " << joins;
   };
-  const FixtureOptions all[] = {
-      {}, {.batched_tokens = 64}, {.graphs = false}, {.blocks = 64, .batched_tokens = 128}};
+  speculate::RecordedDrafter drafter = drafter_of(requests, alone, model.config().vocabulary);
+  const FixtureOptions all[] = {{},
+                                {.batched_tokens = 64},
+                                {.graphs = false},
+                                {.blocks = 64, .batched_tokens = 128},
+                                {.drafter = &drafter},
+                                {.graphs = false, .drafter = &drafter},
+                                {.blocks = 64, .batched_tokens = 128, .drafter = &drafter}};
   for (FixtureOptions options : all) {
     options.on_deduplicate = compare;
     GpuEngineFixture gpu(model, with_choice(options));
@@ -80,6 +86,9 @@ TEST_P(GpuEngine, NeighboursCachePreemptionAndGraphsChangeNoAnswer) {
     if (options.blocks == 64 && GetParam().policy.is_full()) {
       EXPECT_GT(gpu.counters().preemptions, 0u);
     }
+    if (options.drafter == nullptr) continue;
+    EXPECT_GT(gpu.counters().drafts.accepted, 100u);
+    EXPECT_GT(gpu.counters().drafts.tokens, gpu.counters().drafts.accepted);
   }
   EXPECT_GT(joins, 0u);
 }

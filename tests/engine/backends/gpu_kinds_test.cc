@@ -61,7 +61,7 @@ class GpuKinds : public testing::TestWithParam<Kind> {
   }
 };
 
-TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
+TEST_P(GpuKinds, NeighboursCacheDraftsAndPreemptionChangeNoAnswer) {
   REQUIRE_GPU();
   const auto alone = each_alone();
   std::uint64_t joins = 0;
@@ -69,8 +69,12 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
     ++joins;
     EXPECT_TRUE(std::ranges::equal(mine, existing)) << "join " << joins;
   };
-  const FixtureOptions all[] = {
-      {}, {.batched_tokens = 48, .graphs = false}, {.blocks = 400, .batched_tokens = 64}};
+  speculate::RecordedDrafter drafter = drafter_of(requests_, alone, model_.config().vocabulary);
+  const FixtureOptions all[] = {{},
+                                {.batched_tokens = 48, .graphs = false},
+                                {.blocks = 400, .batched_tokens = 64},
+                                {.drafter = &drafter},
+                                {.blocks = 400, .batched_tokens = 64, .drafter = &drafter}};
   for (FixtureOptions options : all) {
     options.on_deduplicate = compare;
     GpuEngineFixture gpu(model_, with_choice(options));
@@ -80,6 +84,8 @@ TEST_P(GpuKinds, NeighboursCacheAndPreemptionChangeNoAnswer) {
       gpu.run();
       for (std::size_t i = 0; i < requests_.size(); ++i) expect_same(*heard[i], *alone[i], i);
     }
+    if (options.drafter == nullptr) continue;
+    EXPECT_GT(gpu.counters().drafts.accepted, 30u);
   }
   EXPECT_GT(joins, 0u);
 }

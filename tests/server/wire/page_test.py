@@ -114,6 +114,19 @@ class Page(PageTest):
         self.assertEqual(self.page.evaluate(f"{ANSWER}.querySelector('.why').textContent"),
                          "9 of 90 prompt tokens were in the cache: a date changes")
 
+    def test_accepted_draft_tokens_stand_under_the_answer(self):
+        """The reply is made up here: whether drafts pay depends on the machine."""
+        self.page.evaluate("""void (window.fetch = async () => {
+            const usage = {prompt_tokens: 9, completion_tokens: 7,
+                           prompt_tokens_details: {cached_tokens: 0, by_source: {}},
+                           speculation: {drafts: 2, draft_tokens: 8, accepted_tokens: 5}};
+            const chunks = [{choices: [{delta: {content: 'Hi'}}]}, {choices: [], usage}];
+            return new Response(chunks.map(c => 'data: ' + JSON.stringify(c) + '\\n\\n').join('') + 'data: [DONE]\\n\\n');
+        })""")
+        self.ask(QUESTION)
+        self.wait_answer()
+        self.assertEqual(facts(self.page)["drafts"], "5 of 8 tokens accepted")
+
     def test_the_strip_and_the_cache_show_what_happens(self):
         self.ask("Once upon a time there was a fox and a very old tree in the wood")
         self.wait_answer()

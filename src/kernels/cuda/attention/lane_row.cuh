@@ -113,10 +113,11 @@ struct LaneRow {
   }
 };
 
-// Marks the row's sequence. Several warps may write; they write the same word.
+// Marks the row in its sequence's word, which keeps the first of the rows that are marked.
 __device__ __forceinline__ void note_nonfinite(std::uint32_t* nonfinite,
                                                const BatchToken& batch_token) {
-  if (nonfinite != nullptr && threadIdx.x % 32 == 0) nonfinite[batch_token.sequence] = 1;
+  if (nonfinite == nullptr || threadIdx.x % 32 != 0) return;
+  atomicMax(nonfinite + batch_token.sequence, nonfinite_word(batch_token.position));
 }
 
 }  // namespace pagoda::kernels::cuda

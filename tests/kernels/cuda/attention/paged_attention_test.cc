@@ -402,7 +402,7 @@ TEST_P(GpuAttention, AHeadThatIsNotFiniteIsNaNToWhoSeesItAndNothingToOthers) {
       step.append();
       const bool finite = bad == largest;
       std::vector<std::uint32_t> nonfinite(step.sequences().size(), 0);
-      nonfinite[0] = finite ? 0 : 1;
+      if (!finite) nonfinite[0] = cuda::nonfinite_word(step.sequences()[0].first_position);
       ASSERT_EQ(step.nonfinite_now(), nonfinite) << bad << ", part " << part;
       if (finite) continue;
       const std::vector<cuda::Bf16> got = step.attend(1);
