@@ -113,6 +113,19 @@ Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_server(state.model(), state.version()));
 }
 
+Routed model_info(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(describe_model_info(state.model()));
+}
+
+Routed loads(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply(describe_loads(state.model(), state.version()));
+}
+
+// A server that is ready never sleeps.
+Routed is_sleeping(const HttpRequest& /*request*/, const ServerState& /*state*/) {
+  return json_reply({{"is_sleeping", false}});
+}
+
 // Reading functions return when the memory of reading is given back: complete() counts what stays.
 CompletionRequest read_chat(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
@@ -311,6 +324,11 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/v1/models", models, false, Access::kKey},
     {"GET", kModelPath, one_model, false, Access::kKey},
     {"GET", "/server_info", server_info, false, Access::kAdmin},
+    {"GET", "/get_server_info", server_info, false, Access::kAdmin},
+    {"GET", "/model_info", model_info, false, Access::kKey},
+    {"GET", "/get_model_info", model_info, false, Access::kKey},
+    {"GET", "/v1/loads", loads, false, Access::kKey},
+    {"GET", "/is_sleeping", is_sleeping, false, Access::kKey},
     {"GET", "/tenants", tenants, true, Access::kAdmin},
     {"POST", "/v1/chat/completions", chat_completions, false, Access::kKey},
     {"POST", "/v1/completions", completions, false, Access::kKey},
@@ -326,6 +344,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"POST", "/api/show", answer_json<ollama_show>, false, Access::kKey},
     {"GET", "/api/version", version, true, Access::kAnyone},
     {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Access::kKey},
+    {"POST", "/v1/completions/render", answer_json<render_text>, false, Access::kKey},
     {"POST", "/tokenize", answer_json<tokenize>, false, Access::kKey},
     {"POST", "/detokenize", answer_json<detokenize>, false, Access::kKey},
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
@@ -337,6 +356,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/cache/tree", cache_tree, false, Access::kAdmin},
     {"DELETE", kTenantPath, tenant_in_tiers, false, Access::kAdmin},
     {"POST", "/reset_prefix_cache", reset_cache, false, Access::kKey},
+    {"POST", "/flush_cache", reset_cache, false, Access::kKey},
     {"GET", "/ping", health, true, Access::kAnyone},
     {"GET", "/metrics", metrics, true, Access::kMetrics},
     {"GET", "/cache/map", cache_map, false, Access::kAdmin},

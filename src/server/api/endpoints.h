@@ -20,9 +20,14 @@ Json list_models(const ServedModel& model);
 Json describe_model(const ServedModel& model, const std::string& id);
 // `version` is the program's.
 Json describe_server(const ServedModel& model, const std::string& version);
+// SGLang's /model_info and /v1/loads.
+Json describe_model_info(const ServedModel& model);
+Json describe_loads(const ServedModel& model, const std::string& version);
 Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms);
 Json detokenize(Json body, const ServedModel& model, const ReadingTerms& terms);
 Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms);
+// The tokens of each prompt of a completion.
+Json render_text(Json body, const ServedModel& model, const ReadingTerms& terms);
 // Lists the retention budget and every active grant, without its owner.
 Json list_retained(const ServedModel& model);
 // Reports the share of requested blocks that other cache sizes and policies would have hit.

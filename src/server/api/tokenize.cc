@@ -92,4 +92,15 @@ Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms)
           {"runs", runs_json(prompt.tokens.origins)}};
 }
 
+Json render_text(Json body, const ServedModel& model, const ReadingTerms& terms) {
+  const CompletionRequest asked = read_text_request(body, model, terms);
+  Json prompts = Json::array();
+  for (const Prompt& prompt : asked.prompts) {
+    prompts.push_back({{"count", prompt.tokens.size()},
+                       {"max_model_len", model.context_tokens()},
+                       {"token_ids", tokens_json(prompt.tokens)}});
+  }
+  return prompts;
+}
+
 }  // namespace pagoda::server

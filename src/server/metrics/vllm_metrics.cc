@@ -37,6 +37,20 @@ void write_load(Exposition& page, const engine::Snapshot& now) {
              share(now.blocks_active(), now.blocks_all));
 }
 
+// Names that vLLM had before, which routers and dashboards still read.
+void write_older_names(Exposition& page, const engine::Snapshot& now) {
+  const engine::LookupCounts& lookups = now.lookups;
+  page.gauge("vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc by its older name.",
+             share(now.blocks_active(), now.blocks_all));
+  page.gauge("vllm:gpu_prefix_cache_hit_rate",
+             "Share of the prompt tokens looked for that the cache had, since the start.",
+             share(lookups.tokens_found, lookups.tokens_asked));
+  page.counter("vllm:gpu_prefix_cache_queries", "vllm:prefix_cache_queries by its older name.",
+               lookups.tokens_asked);
+  page.counter("vllm:gpu_prefix_cache_hits", "vllm:prefix_cache_hits by its older name.",
+               lookups.tokens_found);
+}
+
 void write_information(Exposition& page, const Readings& readings) {
   const std::string blocks = std::to_string(readings.now.blocks_all);
   page.begin(Kind::kGauge, "vllm:cache_config_info", "How the KV cache is laid out.");
@@ -131,6 +145,7 @@ void write_accepted_positions(Exposition& page, const engine::Snapshot& now) {
 
 void write_vllm_metrics(Exposition& page, const Readings& readings) {
   write_load(page, readings.now);
+  write_older_names(page, readings.now);
   write_information(page, readings);
   write_counts(page, readings.now);
   write_drafts(page, readings.now);

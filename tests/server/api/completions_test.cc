@@ -307,6 +307,41 @@ TEST(Tokenize, RoundTripsAndCounts) {
             "Tom had a car");
 }
 
+TEST(Render, GivesTheTokensOfEveryPromptOfACompletion) {
+  const Json rendered = completions_fixture().ask(
+      "/v1/completions/render", {{"prompt", {"Tom had a car", "Once"}}, {"max_tokens", 5}});
+  ASSERT_EQ(rendered.size(), 2u);
+  for (const auto& [at, text] : {std::pair(0, "Tom had a car"), std::pair(1, "Once")}) {
+    const Json tokens = completions_fixture().ask("/tokenize", {{"prompt", text}});
+    EXPECT_EQ(rendered[at]["token_ids"], tokens["tokens"]);
+    EXPECT_EQ(rendered[at]["count"], tokens["count"]);
+  }
+  const Json ids = {5, 6, 7};
+  EXPECT_EQ(completions_fixture().ask("/v1/completions/render", {{"prompt", ids}})[0]["token_ids"],
+            ids);
+}
+
+TEST(RouterViews, TellWhatRoutersAskFor) {
+  const auto get = [](const char* path) {
+    return Json::parse(completions_fixture().get(path).body);
+  };
+  EXPECT_EQ(get("/get_server_info")["version"], get("/server_info")["version"]);
+  for (const char* const path : {"/model_info", "/get_model_info"}) {
+    const Json info = get(path);
+    EXPECT_EQ(info["model_path"], "stories");
+    EXPECT_EQ(info["tokenizer_path"], "stories");
+    EXPECT_EQ(info["is_generation"], true);
+  }
+  EXPECT_EQ(get("/is_sleeping"), Json({{"is_sleeping", false}}));
+  const Json loads = get("/v1/loads");
+  ASSERT_EQ(loads["loads"].size(), 1u);
+  EXPECT_EQ(loads["loads"][0]["num_running_reqs"], 0);
+  EXPECT_EQ(loads["loads"][0]["num_waiting_reqs"], 0);
+  EXPECT_EQ(loads["loads"][0]["token_usage"], 0.0);
+  EXPECT_EQ(loads["aggregate"]["total_reqs"], 0);
+  EXPECT_EQ(completions_fixture().post("/flush_cache", Json()).status, 200);
+}
+
 TEST(Models, ListsEveryNameAndTheServerDescribesItself) {
   const Json models = Json::parse(completions_fixture().get("/v1/models").body);
   ASSERT_EQ(models["data"].size(), 3u);

@@ -191,13 +191,21 @@ TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {
   }
   EXPECT_EQ(get("anna-key", "/v1/models"), 200);
   EXPECT_EQ(get("anna-key", "/no/such/path"), 404);
-  for (const char* const path : {"/server_info", "/tenants", "/cache/retained"}) {
+  for (const char* const path : {"/model_info", "/get_model_info", "/v1/loads", "/is_sleeping"}) {
+    EXPECT_EQ(get("", path), 401) << path;
+    EXPECT_EQ(get("anna-key", path), 200) << path;
+  }
+  for (const char* const path :
+       {"/server_info", "/get_server_info", "/tenants", "/cache/retained"}) {
     EXPECT_EQ(get("", path), 401) << path;
     EXPECT_EQ(get("anna-key", path), 403) << path;
     EXPECT_EQ(get("ops-key", path), 200) << path;
   }
   EXPECT_EQ(post("wrong", "/v1/completions", {{"prompt", "a"}}).status, 401);
-  EXPECT_EQ(post("wrong", "/reset_prefix_cache", Json()).status, 401);
+  for (const char* const path : {"/reset_prefix_cache", "/flush_cache"}) {
+    EXPECT_EQ(post("wrong", path, Json()).status, 401) << path;
+    EXPECT_EQ(post("anna-key", path, Json()).status, 200) << path;
+  }
 }
 
 TEST_F(Tenants, LimitsArePerTenant) {
