@@ -348,10 +348,7 @@ void Core::remember_prompt(const OpenSequence& seq) {
 }
 
 bool Core::launch() {
-  if (!scheduler_.has_work()) return false;
-  if (scheduler_.launches_running() > 0 && drafting_.awaits_tokens(scheduler_.running())) {
-    return false;
-  }
+  if (!scheduler_.has_work() || drafting_.awaits_tokens()) return false;
   const std::int64_t began = clock_.now_ns();
   const sched::Plan& plan = scheduler_.plan();
   meters_.note_preemptions(plan.preempt.size());

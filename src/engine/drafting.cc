@@ -1,6 +1,7 @@
 #include "engine/drafting.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace pagoda::engine {
@@ -68,8 +69,10 @@ void Drafting::open(OpenRequest& open, const Request& request) {
 
 // Behind a launch with drafts no other is launched ahead: its sequences would miss that one, and
 // blocks that only rejected tokens hold come back first.
-bool Drafting::awaits_tokens(std::span<sched::SequenceTask* const> running) {
+bool Drafting::awaits_tokens() {
+  if (scheduler_.launches_running() == 0) return false;
   if (!speculator_.is_on() || runner_.drafts_max() == 0) return false;
+  const std::span<sched::SequenceTask* const> running = scheduler_.running();
   const auto is_verified = [](const sched::SequenceTask* task) {
     return task->drafts_in_flight > 0;
   };

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,9 +37,9 @@ class Drafting {
 
   // Decides for all sequences of a request whether something may be drafted for them.
   void open(OpenRequest& open, const Request& request);
-  // True: drafts of the running sequences, which follow the tokens that are being sampled, are
-  // worth it that the next launch waits for these. Looks for drafts while the device computes.
-  bool awaits_tokens(std::span<sched::SequenceTask* const> running);
+  // True: a launch runs, and drafts that follow the tokens it samples are worth it that the next
+  // one waits for these. Looks for drafts while the device computes.
+  bool awaits_tokens();
   // Adds draft tokens to chunks of a step that is about to be launched by this plan.
   void add_drafts(sched::Step& step, const sched::Plan& plan);
   // So many tokens of the sequence's draft were accepted.

@@ -1,5 +1,5 @@
-// What this CPU has. The instructions of a kernel set are compiled for its own sources alone, so
-// that these tests run everywhere; on other architectures they are false.
+// Tests for features of this CPU. The instructions of a kernel set are compiled for its own sources
+// alone, so that these run everywhere; on other architectures they are false.
 #pragma once
 
 namespace pagoda::kernels {

@@ -93,8 +93,8 @@ class Drafter {
   // Writes the tokens that may follow query.tokens to `room`, as many as the drafter knows.
   virtual Proposal propose(const DraftQuery& query, SequenceDrafting& drafting,
                            std::span<TokenId> room) = 0;
-  // Of a drafter that is used instead of methods. False: its drafts are taken whole, whatever they
-  // cost.
+  // Says how drafts of a drafter are taken that is used instead of methods. False: whole, whatever
+  // they cost.
   virtual bool weighs_costs() const { return false; }
 };
 

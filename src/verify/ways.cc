@@ -111,7 +111,7 @@ Result<WayResult> go_drafted(const VerifyHarness& harness) {
   };
   const std::uint64_t tokens = count(&engine::DraftCounts::tokens);
   const std::uint64_t accepted = count(&engine::DraftCounts::accepted);
-  if (tokens == 0) return WayResult{std::move(rounds), {}, "nothing is drafted under this configuration"};
+  if (tokens == 0) return WayResult{std::move(rounds), {}, "nothing is drafted here"};
   return WayResult{
       std::move(rounds), fmt::format("{} of {} draft tokens accepted", accepted, tokens), {}};
 }

@@ -19,7 +19,7 @@ bool row_decides(const SamplingState& state) {
          !state.constraint() && state.stop_criteria().forbidden_after(state.generated()).empty();
 }
 
-// Of the sample's row `i`, whose logits are in `logit_row`.
+// Returns the parameters of the sample's row `i`, whose logits are in `logit_row`.
 kernels::cuda::GpuSamplingParams sampling_params_of(const LaunchSample& sample, std::uint32_t i,
                                                     std::uint32_t logit_row) {
   const SamplingParams& options = sample.sampling->options();

@@ -1,4 +1,4 @@
-// What routers in front of several servers ask: SGLang's names and fields.
+// Answers to routers in front of several servers, with SGLang's names and fields.
 #include "engine/snapshot.h"
 #include "server/api/endpoints.h"
 
