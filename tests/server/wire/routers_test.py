@@ -94,7 +94,7 @@ def begin_together(ask, count, seed=0):
     histories = [[{"role": "user", "content": f"{(seed + i) * 7919} stories about a bird and a tree"}]
                  for i in range(1, count + 1)]
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        replies = list(pool.map(lambda history: ask(history, max_tokens=64), histories))
+        replies = list(pool.map(lambda history: ask(history, max_tokens=160), histories))
     return list(zip(histories, replies))
 
 
@@ -212,7 +212,7 @@ class Failover(unittest.TestCase):
                     with served.ChatServed(port=port) as again:
                         seeds = itertools.count(100, 100)
                         served.wait_until(
-                            lambda: begin_together(router.ask, 8, next(seeds)) and requests_of(again) > 0, 60)
+                            lambda: begin_together(router.ask, 8, next(seeds)) and requests_of(again) > 0, 120)
 
     def test_a_worker_that_drains(self):
         for kind in ROUTERS:
@@ -224,4 +224,4 @@ class Failover(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    served.run()
+    served.run(sys.modules[__name__])

@@ -76,10 +76,9 @@ bool ServerProcess::has_redis() { return is_on_path("redis-server"); }
 bool ServerProcess::has_memcached() { return is_on_path("memcached"); }
 
 ServerProcess ServerProcess::redis(std::vector<std::string> more, int port) {
-  if (port == 0) port = free_port();
   std::vector<std::string> words = {"redis-server",
                                     "--port",
-                                    std::to_string(port),
+                                    "PORT",
                                     "--bind",
                                     "127.0.0.1",
                                     "--save",
@@ -89,18 +88,25 @@ ServerProcess ServerProcess::redis(std::vector<std::string> more, int port) {
                                     "--dir",
                                     std::filesystem::temp_directory_path()};
   words.insert(words.end(), more.begin(), more.end());
-  return {std::move(words), port};
+  return {words, port};
 }
 
 ServerProcess ServerProcess::memcached(std::vector<std::string> more, int port) {
-  if (port == 0) port = free_port();
-  std::vector<std::string> words = {
-      "memcached", "-p", std::to_string(port), "-l", "127.0.0.1", "-U", "0", "-u", "nobody"};
+  std::vector<std::string> words = {"memcached", "-p", "PORT", "-l",    "127.0.0.1",
+                                    "-U",        "0",  "-u",   "nobody"};
   words.insert(words.end(), more.begin(), more.end());
-  return {std::move(words), port};
+  return {words, port};
 }
 
-ServerProcess::ServerProcess(std::vector<std::string> words, int port) : port_(port) {
+// A port that was free may be another's before the server has it: then the server ends.
+ServerProcess::ServerProcess(const std::vector<std::string>& words, int port) {
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries && !start(words, port == 0 ? free_port() : port); ++i) kill();
+}
+
+// Returns whether the server listens.
+bool ServerProcess::start(std::vector<std::string> words, int port) {
+  port_ = port;
   for (std::string& word : words) {
     if (word == "PORT") word = std::to_string(port);
   }
@@ -108,7 +114,16 @@ ServerProcess::ServerProcess(std::vector<std::string> words, int port) : port_(p
   if (process_ == 0) become(words);
   for (int i = 0; i < 500 && !listens(port_); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (waitpid(process_, nullptr, WNOHANG) != 0) {
+      process_ = -1;
+      return false;
+    }
   }
+  // Whoever listens may be another.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (waitpid(process_, nullptr, WNOHANG) == 0) return true;
+  process_ = -1;
+  return false;
 }
 
 ServerProcess::ServerProcess(ServerProcess&& other) noexcept

@@ -28,9 +28,10 @@ class ServerProcess {
   void kill();    // waits until the process is gone
 
  private:
-  ServerProcess(std::vector<std::string> words, int port);
+  ServerProcess(const std::vector<std::string>& words, int port);  // port 0: any
+  bool start(std::vector<std::string> words, int port);
 
-  int port_;
+  int port_ = 0;
   pid_t process_ = -1;
 };
 
