@@ -40,7 +40,8 @@ class Router:
             [sys.executable, *ROUTERS[kind], "--worker-urls", *[worker.url for worker in workers],
              "--policy", "cache_aware", "--cache-threshold", "0.3", "--balance-abs-threshold", "32",
              "--host", "127.0.0.1", "--port", str(self.port), "--prometheus-port", str(free_port()),
-             "--health-check-interval-secs", "1"],
+             "--health-check-interval-secs", "1", "--health-success-threshold", "1",
+             "--cb-timeout-duration-secs", "3", "--cb-success-threshold", "1"],
             stdout=self.log, stderr=subprocess.STDOUT)
         try:
             served.wait_until(self.is_ready, 60)
