@@ -35,7 +35,7 @@ void widen_row(kv::memory::Element element, kv::memory::Row row, std::size_t cou
     }
     row.data += i * kv::memory::unit_bytes(element);
   }
-  kv::memory::decode_row(element, row, count - i, values + i);
+  if (i < count) kv::memory::decode_row(element, row, count - i, values + i);
 }
 
 float dot(const float* a, const float* b, std::size_t count) {
@@ -96,11 +96,63 @@ void add_tile(float* partial, const float* values, std::size_t value_dim, TileRa
 // scores [tile] of one query head with a tile's keys of the range.
 void score_tile(const Attention& job, const float* q, const float* keys, std::size_t key_dim,
                 TileRange range, float* scores) {
+  const float scale = job.softmax_scale();
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    scores[i] = dot(q, keys + i * key_dim, key_dim) * job.softmax_scale();
+    scores[i] = dot(q, keys + i * key_dim, key_dim) * scale;
   }
   if (job.cap > 0) soft_cap(scores + range.begin, range.end - range.begin, job.scale, job.cap);
 }
+
+// HeadRows finds rows of one KV head. Where they stand one behind the other, as in this set's own
+// pages, it computes the place of the first alone.
+class HeadRows {
+ public:
+  HeadRows(const kv::memory::SequenceView& view, std::uint32_t head)
+      : view_(view),
+        head_(head),
+        block_tokens_(view.layer.layout.block_tokens),
+        page_bytes_(view.layer.layout.page_bytes()),
+        keys_(first_of(view.layer.layout.elements.keys, view.layer.layout.key_row_bytes(),
+                       view.layer.layout.key_row(view.layer.pages, view.layer.layer, head, 0))),
+        values_(first_of(view.layer.layout.elements.values, view.layer.layout.value_row_bytes(),
+                         view.layer.layout.value_row(view.layer.pages, view.layer.layer, head, 0))),
+        is_linear_(view.layer.layout.key_order == kv::memory::KeyOrder::kRows &&
+                   view.layer.layout.value_order == kv::memory::ValueOrder::kRows &&
+                   !view.layer.layout.values_in_keys) {}
+
+  kv::memory::Row key(std::uint64_t position) const {
+    return is_linear_ ? at(keys_, position) : view_.key_row(head_, position);
+  }
+  kv::memory::Row value(std::uint64_t position) const {
+    return is_linear_ ? at(values_, position) : view_.value_row(head_, position);
+  }
+
+ private:
+  struct First {
+    kv::memory::Row row;  // of token 0 of page 0
+    std::size_t row_bytes;
+    std::size_t scale_bytes;  // from a token's first scale to the next one's
+  };
+  static First first_of(kv::memory::Element element, std::size_t row_bytes, kv::memory::Row row) {
+    return {row, row_bytes, kv::memory::scale_bytes(element)};
+  }
+  kv::memory::Row at(const First& first, std::uint64_t position) const {
+    const std::size_t page = view_.blocks[position / block_tokens_].value() * page_bytes_;
+    const std::size_t token = position % block_tokens_;
+    kv::memory::Row row = first.row;
+    row.data += page + token * first.row_bytes;
+    row.scale += page + token * first.scale_bytes;
+    return row;
+  }
+
+  const kv::memory::SequenceView& view_;
+  std::uint32_t head_;
+  std::uint32_t block_tokens_;
+  std::size_t page_bytes_;
+  First keys_;
+  First values_;
+  bool is_linear_;
+};
 
 // One token's query heads of one KV head.
 struct Query {
@@ -121,6 +173,7 @@ void attend_token(const Query& query, float* scratch, float* partial) {
                                                       query.split * kFp32SplitKeys);
   const std::uint64_t last = std::min<std::uint64_t>(visible_keys_end(query.job, query.position),
                                                      (query.split + 1) * kFp32SplitKeys);
+  const HeadRows rows(query.view, query.kv_head);
   float* const keys = scratch;
   float* const values = keys + kFp32KeyTile * key_dim;
   float* const scores = values + kFp32KeyTile * value_dim;
@@ -136,10 +189,8 @@ void attend_token(const Query& query, float* scratch, float* partial) {
         static_cast<std::size_t>(std::max(first, tile) - tile),
         static_cast<std::size_t>(std::min<std::uint64_t>(last - tile, kFp32KeyTile))};
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      widen_row(layout.elements.keys, query.view.key_row(query.kv_head, tile + i), key_dim,
-                keys + i * key_dim);
-      widen_row(layout.elements.values, query.view.value_row(query.kv_head, tile + i), value_dim,
-                values + i * value_dim);
+      widen_row(layout.elements.keys, rows.key(tile + i), key_dim, keys + i * key_dim);
+      widen_row(layout.elements.values, rows.value(tile + i), value_dim, values + i * value_dim);
     }
     for (std::uint32_t g = 0; g < group; ++g) {
       std::fill_n(scores, kFp32KeyTile, kNothing);
@@ -176,12 +227,13 @@ void score_split(const Attention& job, const AttentionRows& rows, std::uint32_t 
       std::max<std::uint64_t>(first_visible_key(job, rows.first_position), split * kFp32SplitKeys);
   const std::uint64_t last =
       std::min<std::uint64_t>(visible_keys_end(job, last_position), (split + 1) * kFp32SplitKeys);
+  const HeadRows head_rows(rows.view, kv_head);
   auto* const keys = reinterpret_cast<float*>(scratch);
   for (std::uint64_t tile = first / kFp32KeyTile * kFp32KeyTile; tile < last;
        tile += kFp32KeyTile) {
     const std::uint64_t tile_end = std::min<std::uint64_t>(last, tile + kFp32KeyTile);
     for (std::uint64_t key = std::max(first, tile); key < tile_end; ++key) {
-      widen_row(layout.elements.keys, rows.view.key_row(kv_head, key), layout.key_dim,
+      widen_row(layout.elements.keys, head_rows.key(key), layout.key_dim,
                 keys + (key - tile) * layout.key_dim);
     }
     for (std::uint32_t row = 0; row < rows.rows; ++row) {

@@ -95,7 +95,12 @@ class SplitPages {
         keys_in_place_(key_columns_ && (layout_.elements.keys == Element::kBF16 ||
                                         (layout_.elements.keys == Element::kInt8 &&
                                          layout_.key_dim % kBlockK == 0))),
-        page_bytes_(layout_.page_bytes()) {}
+        page_bytes_(layout_.page_bytes()),
+        first_key_(layout_.key_offset(view.layer.layer, head, 0)),
+        key_token_bytes_(kv::memory::run_units(layout_.elements.keys) *
+                         kv::memory::unit_bytes(layout_.elements.keys)),
+        first_value_(layout_.value_offset(view.layer.layer, head, 0)),
+        value_row_bytes_(layout_.value_row_bytes()) {}
 
   // The tiles of [begin, end), and scales of what is integers. Scores need no values.
   void fill(KvTiles& sides, bool with_values) const {
@@ -152,17 +157,13 @@ class SplitPages {
   bool visible(std::uint64_t key) const { return begin_ <= key && key < end_; }
   bool all_visible(std::uint64_t tile) const { return begin_ <= tile && tile + kKeyTile <= end_; }
   // Bytes from column to column of keys.
-  std::size_t key_stride() const {
-    const Element element = layout_.elements.keys;
-    return kv::memory::run_units(element) * kv::memory::unit_bytes(element) * layout_.block_tokens;
-  }
+  std::size_t key_stride() const { return key_token_bytes_ * layout_.block_tokens; }
 
   // Keys [tile, tile + 16). What is not visible may be anything: it stays in its own column of
   // scores.
   KvTile keys(std::uint64_t tile, BlockSlot place, std::byte* target) const {
     if (!key_columns_) return gather_keys(tile, target);
-    const std::byte* const first =
-        page(place) + layout_.key_offset(view_.layer.layer, head_, place.token);
+    const std::byte* const first = page(place) + first_key_ + place.token * key_token_bytes_;
     if (keys_in_place_) return {first, key_stride()};
     const std::byte* const scales =
         page(place) + layout_.key_scale_offset(view_.layer.layer, head_, place.token);
@@ -181,8 +182,7 @@ class SplitPages {
     if (!value_groups_) return gather_values(tile, target);
     const Element element = layout_.elements.values;
     const std::size_t dimensions = layout_.value_dim;
-    const std::byte* const first =
-        page(place) + layout_.value_offset(view_.layer.layer, head_, place.token);
+    const std::byte* const first = page(place) + first_value_ + place.token * value_row_bytes_;
     if (element == Element::kInt8) return {first, 4 * dimensions};
     if (element == Element::kInt4) {
       unpack_int4_values(first, dimensions, target);
@@ -290,6 +290,12 @@ class SplitPages {
   bool values_of_columns_;
   bool keys_in_place_;
   std::size_t page_bytes_;
+  // Offsets within a page, computed once: those of keys in columns and of values in groups are
+  // linear in the first token of a tile.
+  std::size_t first_key_;
+  std::size_t key_token_bytes_;
+  std::size_t first_value_;
+  std::size_t value_row_bytes_;
 };
 
 }  // namespace pagoda::kernels::PAGODA_ISA
