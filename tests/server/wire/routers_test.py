@@ -1,6 +1,6 @@
 """Routers that people run, unchanged, in front of two servers: sglang-router and vllm-router.
 
-What they do not retry: a request whose worker dies while it answers. Both send one again that no worker took.
+A request whose worker dies while it answers is not looked at: whether it is sent again is the router's choice.
 """
 
 import concurrent.futures
