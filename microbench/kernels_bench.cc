@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <string>
+#include <cstring>
 #include <vector>
 
 #include "base/large_array.h"
@@ -59,7 +60,8 @@ void bench_attention(benchmark::State& state, const KernelSet& set) {
                                          .key_order = set.key_order};
   std::vector<kv::BlockId> table;
   for (std::uint32_t block = 0; block < context / 16; ++block) table.emplace_back(block);
-  std::vector<std::byte> pages(table.size() * layout.page_bytes(), std::byte{0x2E});
+  LargeArray<std::byte> pages(table.size() * layout.page_bytes());
+  std::memset(pages.data(), 0x2E, table.size() * layout.page_bytes());
   const std::vector<float> q(9 * 64, 0.1f);
   std::vector<float> out(9 * 64);
   LargeArray<std::byte> scratch(set.attention_scratch(64, 64));

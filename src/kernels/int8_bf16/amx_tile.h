@@ -177,13 +177,21 @@ inline void tile_dpbf16ps() {
   const TileView b = registers.rows[B];
   std::size_t row = 0;
   const auto multiply = [&]<int Rows>() {
-    for (; row + Rows <= rows; row += Rows) {
-      dot_rows<Rows>(registers.bytes[C] + 64 * row, registers.rows[A].from(row), b, pairs);
-    }
+    dot_rows<Rows>(registers.bytes[C] + 64 * row, registers.rows[A].from(row), b, pairs);
+    row += Rows;
   };
-  multiply.template operator()<kRowsInRegisters>();
-  multiply.template operator()<(kRowsInRegisters + 1) / 2>();
-  multiply.template operator()<1>();
+  while (row + kRowsInRegisters <= rows) multiply.template operator()<kRowsInRegisters>();
+  // Rows that are left go together too: one alone waits for its own sums.
+  if constexpr (kRowsInRegisters > 4) {
+    if (row + 4 <= rows) multiply.template operator()<4>();
+  }
+  if constexpr (kRowsInRegisters > 3) {
+    if (row + 3 == rows) return multiply.template operator()<3>();
+  }
+  if constexpr (kRowsInRegisters > 2) {
+    if (row + 2 == rows) return multiply.template operator()<2>();
+  }
+  if (row < rows) multiply.template operator()<1>();
 }
 
 #endif

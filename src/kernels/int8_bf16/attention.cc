@@ -321,7 +321,11 @@ void for_query_blocks(const Attention& job, const AttentionRows& rows, KeySplit 
   if (begin >= end) return;
   const AttentionScratch parts(layout.key_dim, layout.value_dim, scratch);
   const SplitPages pages(rows.view, keys.kv_head, begin, end, parts);
-  SplitCall call = {job, rows, keys.kv_head, group, keys.split, parts, {}, {}, 0};
+  const std::size_t key_lines = layout.key_dim / kv::memory::run_units(layout.elements.keys);
+  const std::size_t value_lines =
+      with_values ? parts.value_columns / kv::memory::run_units(layout.elements.values) : 0;
+  SplitCall call = {job,   rows,      keys.kv_head, group, keys.split,
+                    parts, key_lines, value_lines,  {},    {},         0};
   pages.fill(call.sides, with_values);
   if (job.next != nullptr) {
     call.next_tiles = pages.find_keys(*job.next, last_position + 1, call.next_keys, kFetchAhead);

@@ -29,6 +29,8 @@ struct SplitCall {
   std::uint32_t group;
   std::uint64_t split;
   const AttentionScratch& parts;
+  std::size_t key_lines;    // of 64 bytes, in a tile of keys
+  std::size_t value_lines;  // in a tile of values; 0: the call is for scores alone
   KvTiles sides;
   KvTile next_keys[kFetchAhead];  // the first of what is attended to next
   std::size_t next_tiles;
@@ -78,16 +80,11 @@ struct QueryBlock {
 
 // Asks memory for a tile where it stands; copies are there already.
 inline void fetch_keys(const QueryBlock& tile, KvTile keys) {
-  const kv::memory::PageLayout& layout = tile.call.rows.view.layer.layout;
-  const std::size_t run = kv::memory::run_units(layout.elements.keys);
-  fetch_lines(keys.data, layout.key_dim / run, keys.stride);
+  fetch_lines(keys.data, tile.call.key_lines, keys.stride);
 }
 inline void fetch_values(const QueryBlock& tile, std::size_t index) {
   if (index >= tile.last_tile) return;
-  const std::byte* const values = tile.call.sides.values[index].data;
-  if (values == nullptr) return;  // the call is for scores alone
-  const std::size_t run = kv::memory::run_units(tile.call.rows.view.layer.layout.elements.values);
-  fetch_lines(values, tile.call.parts.value_columns / run, kLine);
+  fetch_lines(tile.call.sides.values[index].data, tile.call.value_lines, kLine);
 }
 // While tile `index` of keys is used, and while tile `index` of values is. The first queries fetch
 // for all.
