@@ -69,11 +69,6 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    create_gpu_backend(device, config, weights, kernels, options));
   if (!backend) return on_cpu(config, weights, kernels, options);
-  if (options.draft_model) {
-    return Error{ErrorCode::kUnsupported,
-                 "`speculative_config`: a draft model computes on CPUs alone, and needs `device` "
-                 "cpu"};
-  }
   return backend;
 }
 

@@ -84,8 +84,10 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
                             (!options.speculation.methods.empty() || !options.kv_policy.is_full());
   const auto create = needs_engine ? create_backend : create_gpu_backend;
   engine::BackendOptions sizes = backend_options(options, model, request.context_max);
-  ASSIGN_OR_RETURN(sizes.draft_model,
-                   load_draft_model(options.speculation, model.tokenizer(), kernels));
+  if (!options.no_kv_cache) {
+    ASSIGN_OR_RETURN(sizes.draft_model,
+                     load_draft_model(options.speculation, model.tokenizer(), kernels));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    create(device, model.config(), model.weights(), kernels, sizes));
   if (backend) return generate_on(*backend, request, clock);

@@ -370,8 +370,9 @@ bool Core::launch() {
     if (tiers_) tiers_->start(*task, planned);
   }
   step->launched_ns = planned;
-  plan_seconds_ = seconds_between(began, planned);
+  plan_seconds_ = seconds_between(began, planned) - drafting_.model_seconds();
   runner_.launch(launch);
+  drafting_.catch_up(*step);
   meters_.note_phase(StepPhase::kPlan, began, planned);
   meters_.note_phase(StepPhase::kLaunch, planned, clock_.now_ns());
   meters_.note_launch(assembler_.tokens(), launch.rows.size());

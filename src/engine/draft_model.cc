@@ -10,6 +10,12 @@ namespace {
 
 constexpr double kNewestWeight = 0.25;  // of a measurement, in the moving average
 
+// So many tokens are caught up with in a step in any case: about as many as a launch computes in
+// twice the time of one.
+std::uint64_t least_catch_up_tokens(const Runner& runner) {
+  return std::max<std::uint64_t>(16, static_cast<std::uint64_t>(1 / runner.row_cost()));
+}
+
 }  // namespace
 
 DraftedSequence::DraftedSequence(DraftModel& model, kv::CacheScope scope)
@@ -20,7 +26,11 @@ DraftedSequence::DraftedSequence(DraftModel& model, kv::CacheScope scope)
 DraftedSequence::~DraftedSequence() { std::erase(model_.sequences_, this); }
 
 DraftModel::DraftModel(DraftModelOptions options, kv::Cache& cache, Runner& runner)
-    : options_(std::move(options)), cache_(cache), runner_(runner) {}
+    : options_(std::move(options)),
+      cache_(cache),
+      runner_(runner),
+      catch_up_tokens_min_(least_catch_up_tokens(runner)),
+      costs_(runner.row_cost()) {}
 
 kv::CacheScope DraftModel::scope(std::string_view salt, kv::OwnerId owner) {
   Result<kv::CacheScope> made = cache_.scope(options_.space, salt, {}, owner);
@@ -47,6 +57,13 @@ std::optional<std::uint64_t> DraftModel::tokens_missing(DraftedSequence& drafted
     open(drafted, tokens);
   }
   return tokens.size() - drafted.sequence_->tokens_computed();
+}
+
+bool DraftModel::is_near(const DraftedSequence& drafted, std::span<const TokenId> tokens,
+                         std::uint64_t missing_max) const {
+  if (!drafted.sequence_ || drafted.is_foreign_) return false;
+  if (tokens.size() >= options_.context_tokens) return false;
+  return tokens.size() <= drafted.sequence_->tokens_computed() + missing_max;
 }
 
 bool DraftModel::has_all(DraftedSequence& drafted, std::span<const TokenId> tokens) const {
@@ -128,15 +145,16 @@ void DraftModel::draft(std::span<Job> jobs, std::uint64_t catch_up_tokens, const
   feed_missing(jobs, catch_up_tokens);
   while (!fed_.empty()) {
     const std::int64_t began = clock.now_ns();
-    launch();
+    const bool is_usual = launch();
     const double took = seconds_between(began, clock.now_ns());
+    if (!is_usual) continue;
     std::uint64_t tokens = 0;
     for (const LaunchRows& rows : rows_) tokens += rows.rows;
     if (tokens == samples_.size()) {
       costs_.note(static_cast<std::uint32_t>(tokens), took);
       is_measured_ = costs_.is_measured();
       steps_unmeasured_ = 0;
-    } else if (tokens >= kCatchUpTokensMin) {
+    } else if (tokens >= catch_up_tokens_min_) {
       const double each = took / static_cast<double>(tokens);
       missing_token_seconds_ =
           missing_token_seconds_ == 0
@@ -175,7 +193,7 @@ void DraftModel::feed_missing(std::span<Job> jobs, std::uint64_t catch_up_tokens
 }
 
 // Computes what is fed, and feeds the draft tokens that come of it where more are wanted.
-void DraftModel::launch() {
+bool DraftModel::launch() {
   const std::size_t groups = cache_.tree().groups();
   rows_.clear();
   samples_.clear();
@@ -212,6 +230,7 @@ void DraftModel::launch() {
     const bool is_finite = collected.nonfinite.empty() || collected.nonfinite[i] == 0;
     take(done[i], sampled, is_finite && collected.lost == nullptr);
   }
+  return collected.lost == nullptr && !collected.was_slowed;
 }
 
 // Rows that are not numbers are no rows: they are computed again, or never.
@@ -234,14 +253,10 @@ void DraftModel::take(const Fed& fed, const Result<SampledToken>* sample, bool i
       {&job, std::span(*job.draft).last(1), job.tokens.size() + job.draft->size() - 1, true});
 }
 
-double DraftModel::seconds(std::uint32_t sequences) const {
-  return is_measured_ ? costs_.seconds(sequences) : 0;
-}
-
 std::uint64_t DraftModel::tokens_in(double seconds) const {
-  if (missing_token_seconds_ == 0) return kCatchUpTokensMin;
+  if (missing_token_seconds_ == 0) return catch_up_tokens_min_;
   const auto tokens = static_cast<std::uint64_t>(seconds / missing_token_seconds_);
-  return std::max(tokens, kCatchUpTokensMin);
+  return std::max(tokens, catch_up_tokens_min_);
 }
 
 }  // namespace pagoda::engine

@@ -72,6 +72,12 @@ class DraftModel {
   std::optional<std::uint64_t> tokens_missing(DraftedSequence& drafted,
                                               std::span<const TokenId> tokens);
 
+  // The sequence is in use: others are closed before it where room is wanted.
+  void touch(DraftedSequence& drafted) const { drafted.step_ = step_; }
+  // True: the sequence lacks at most so many of these tokens, and could be drafted for.
+  bool is_near(const DraftedSequence& drafted, std::span<const TokenId> tokens,
+               std::uint64_t missing_max) const;
+
   struct Job {
     DraftedSequence* drafted = nullptr;
     std::span<const TokenId> tokens;  // prompt and output
@@ -84,9 +90,10 @@ class DraftModel {
   // `catch_up_tokens` tokens in all.
   void draft(std::span<Job> jobs, std::uint64_t catch_up_tokens, const Clock& clock);
 
-  // Returns the seconds that a draft token of each of so many sequences takes; 0: not measured.
-  double seconds(std::uint32_t sequences) const;
-  // Returns how many missing tokens are computed in so many seconds, at least kCatchUpTokensMin.
+  // Returns what launches cost by their rows, of which each gives a draft token; nullptr: that is
+  // not measured.
+  const speculate::RowCosts* costs() const { return is_measured_ ? &costs_ : nullptr; }
+  // Returns how many missing tokens are computed in so many seconds; some in any case.
   std::uint64_t tokens_in(double seconds) const;
 
   // Evicts what is idle in an owner's private regions, or everything.
@@ -97,7 +104,6 @@ class DraftModel {
  private:
   friend class DraftedSequence;
 
-  static constexpr std::uint64_t kCatchUpTokensMin = 16;
   static constexpr std::uint64_t kLookAgainTokens = 64;  // that are missing
   static constexpr std::uint32_t kLooksSkipped = 64;     // by a sequence that found no room
   static constexpr std::uint64_t kForgetSteps = 512;     // without a draft
@@ -118,12 +124,14 @@ class DraftModel {
   bool close_idle();
   void give_up(DraftedSequence& drafted);
   void feed_missing(std::span<Job> jobs, std::uint64_t catch_up_tokens);
-  void launch();
+  // False: its time says nothing about such launches.
+  bool launch();
   void take(const Fed& fed, const Result<SampledToken>* sample, bool is_finite);
 
   DraftModelOptions options_;
   kv::Cache& cache_;
   Runner& runner_;
+  std::uint64_t catch_up_tokens_min_;
   std::vector<DraftedSequence*> sequences_;  // all that there are
   std::uint64_t step_ = 0;
   speculate::RowCosts costs_;  // of launches in which all rows are sampled

@@ -17,11 +17,16 @@ constexpr double kCatchUpShare = 0.5;
 // The weight of the newest step among those that say how long the host takes.
 constexpr double kHostWeight = 0.1;
 
+// True: drafts may follow the sequence's output, which has begun.
+bool has_output(const OpenSequence& seq) {
+  return seq.drafting && !seq.drops && !seq.paused && seq.sequence_count == 1 &&
+         seq.tokens.size() > seq.prompt_tokens;
+}
+
 // True: a token behind the sequence's known ones is being sampled, or about to be, and all tokens
 // before the last known one are computed.
 bool may_have_draft(const OpenSequence& seq) {
-  return seq.drafting && !seq.drops && !seq.paused && seq.sequence_count == 1 &&
-         seq.samples_in_flight == 1 && seq.tokens.size() > seq.prompt_tokens &&
+  return has_output(seq) && seq.samples_in_flight == 1 &&
          seq.tokens_computed() + 1 == seq.tokens.size();
 }
 
@@ -29,11 +34,6 @@ bool may_have_draft(const OpenSequence& seq) {
 bool may_have_draft(const sched::ScheduledChunk& chunk) {
   return chunk.samples && chunk.tokens == 1 &&
          may_have_draft(static_cast<const OpenSequence&>(*chunk.task));
-}
-
-// Returns how many of the draft tokens that are left one of so many sequences may have.
-std::uint64_t share_of(std::uint64_t tokens_left, std::size_t sequences) {
-  return std::min(tokens_left, std::max<std::uint64_t>(tokens_left / sequences, 1));
 }
 
 }  // namespace
@@ -77,30 +77,47 @@ bool Drafting::awaits_tokens() {
     return task->drafts_in_flight > 0;
   };
   if (std::any_of(running.begin(), running.end(), is_verified)) return true;
-  speculator_.begin_step(static_cast<std::uint32_t>(running.size()));
-  std::uint64_t tokens_left = runner_.launch_drafts_max();
-  std::size_t sequences_left = running.size();
+  const auto rows = static_cast<std::uint32_t>(running.size());
+  begin_step(rows, rows, drafts_beside(rows));
   for (sched::SequenceTask* const task : running) {
     OpenSequence& seq = static_cast<OpenSequence&>(*task);
-    const std::uint64_t drafts =
-        std::min<std::uint64_t>(find_draft(seq), share_of(tokens_left, sequences_left--));
-    if (drafts == 0) continue;
-    tokens_left -= drafts;
-    speculator_.note_drafted(*seq.drafting, static_cast<std::uint32_t>(drafts));
+    const std::uint32_t drafts = find_draft(seq);
+    if (drafts > 0) speculator_.offer(*seq.drafting, drafts);
   }
-  return speculator_.drafts_pay(host_seconds_);
+  return speculator_.choose(host_seconds_) > 0;
+}
+
+void Drafting::begin_step(std::uint32_t rows, std::uint32_t sequences, std::uint32_t drafts_max) {
+  speculator_.begin_step(
+      {.rows = rows,
+       .sequences = sequences,
+       .drafts_max = drafts_max,
+       .model_costs = options_.model == nullptr ? nullptr : options_.model->costs()});
+}
+
+// Returns how many draft tokens a step of so many rows has room for.
+std::uint32_t Drafting::drafts_beside(std::uint32_t rows) const {
+  const std::uint32_t most = scheduler_.options().batched_tokens_max;
+  return std::min(most - std::min(rows, most), runner_.launch_drafts_max());
 }
 
 // Looks for a draft behind the tokens that are known. Its first token is the one that is being
-// sampled; returns how many tokens may follow that, as far as can be seen now.
+// sampled, unless the draft model is to find it; returns how many tokens may follow that, as far as
+// can be seen now.
 std::uint32_t Drafting::find_draft(OpenSequence& seq) {
   if (!may_have_draft(seq) || seq.tokens.size() + 2 >= seq.tokens_max) return 0;
   note_expected(seq);
   const std::uint64_t most =
       std::min<std::uint64_t>(seq.tokens_max - seq.tokens.size() - 1, speculate::kDraftTokensMax);
-  const std::uint32_t drafts = speculator_.propose(query_of(seq), *seq.drafting,
-                                                   static_cast<std::uint32_t>(most), seq.draft);
+  speculate::DraftQuery query = query_of(seq);
+  if (is_near(seq) &&
+      speculator_.weigh_model(*seq.drafting, static_cast<std::uint32_t>(most)) > 0) {
+    query.model_tokens_max = static_cast<std::uint32_t>(most);
+  }
+  const std::uint32_t drafts =
+      speculator_.propose(query, *seq.drafting, static_cast<std::uint32_t>(most), seq.draft);
   if (drafts == 0) return 0;
+  if (seq.drafting->method == speculate::DraftMethod::kDraftModel) return drafts;
   seq.drafting->expected = {seq.tokens.size(), seq.draft.front()};
   return seq.drafting->tokens_max == 1 ? 1 : drafts - 1;
 }
@@ -119,6 +136,7 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
     const auto& seq = static_cast<const OpenSequence&>(*admission.task);
     if (seq.drafting) speculator_.start(*seq.drafting);
   }
+  model_seconds_ = 0;
   // A launch that is ahead of another has no drafts, and the next one need not wait for it.
   if (scheduler_.launches_running() > 1) return;
   std::uint32_t rows = 0;
@@ -127,36 +145,68 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
     rows += chunk.tokens;
     candidates += may_have_draft(chunk) ? 1 : 0;
   }
-  if (candidates == 0) return;
+  const auto tokens_max = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(plan.tokens_left, runner_.launch_drafts_max()));
+  if (candidates == 0 || tokens_max == 0) return;
   if (options_.model != nullptr) options_.model->begin_step();
-  speculator_.begin_step(
-      rows, options_.model == nullptr ? 0 : options_.model->seconds(candidates) / candidates);
-  std::uint64_t tokens_left =
-      std::min<std::uint64_t>(plan.tokens_left, runner_.launch_drafts_max());
-  chosen_.clear();
+  begin_step(rows, candidates, tokens_max);
+  offered_.clear();
   for (sched::ScheduledChunk& chunk : step.chunks) {
-    if (tokens_left == 0) break;
     if (!may_have_draft(chunk)) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
     note_expected(seq);
-    const std::uint32_t drafts =
-        propose(chunk, share_of(tokens_left, candidates--), plan.load.empty());
+    const std::uint32_t drafts = propose(chunk, tokens_max, plan.load.empty());
     if (drafts == 0) continue;
-    tokens_left -= drafts;
-    speculator_.note_drafted(*seq.drafting, drafts);
-    if (seq.drafting->method == speculate::DraftMethod::kDraftModel) {
-      jobs_.back().drafts = drafts;
-      job_chunks_.back() = &chunk;
-    } else {
-      chosen_.push_back({&chunk, drafts});
-    }
+    speculator_.offer(*seq.drafting, drafts);
+    offered_.push_back({&chunk, jobs_.size()});
   }
-  const bool waits = runner_.launches_ahead() > 0;
-  if (waits && !speculator_.drafts_pay(host_seconds_)) chosen_.clear();
-  for (const Chosen& one : chosen_) {
-    scheduler_.add_drafts(*one.chunk, one.drafts, plan.load.empty());
+  speculator_.choose(runner_.launches_ahead() > 0 ? host_seconds_ : 0);
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    take_draft(offered_[i], speculator_.taken(i), plan.load.empty());
   }
-  if (!jobs_.empty()) run_model(plan);
+  if (!jobs_.empty()) run_model(plan.load.empty());
+}
+
+// It catches up where its drafts would be taken if it knew all sequences.
+void Drafting::catch_up(const sched::Step& step) {
+  if (options_.model == nullptr || scheduler_.launches_running() < 2) return;
+  options_.model->begin_step();
+  const auto rows = static_cast<std::uint32_t>(step.chunks.size());
+  begin_step(rows, rows, drafts_beside(rows));
+  bool all_near = true;
+  for (const sched::ScheduledChunk& chunk : step.chunks) {
+    OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
+    if (!has_output(seq)) continue;
+    if (seq.drafted) options_.model->touch(*seq.drafted);
+    all_near = all_near && is_near(seq);
+    const std::uint32_t drafts = speculator_.weigh_model(*seq.drafting, speculate::kDraftTokensMax);
+    if (drafts > 0) speculator_.offer_model(*seq.drafting, drafts);
+  }
+  if (all_near || speculator_.choose(host_seconds_) == 0) return;
+  for (const sched::ScheduledChunk& chunk : step.chunks) {
+    OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
+    if (has_output(seq) && !is_near(seq)) model_tokens(seq, speculate::kDraftTokensMax);
+  }
+  if (jobs_.empty()) return;
+  run_model(false);
+  has_caught_up_ = true;
+}
+
+bool Drafting::is_near(const OpenSequence& seq) const {
+  return options_.model != nullptr && seq.drafted &&
+         options_.model->is_near(*seq.drafted, seq.tokens, kMissingTokensMax);
+}
+
+void Drafting::take_draft(const Offered& offered, std::uint32_t tokens, bool may_take_blocks) {
+  if (tokens == 0) return;
+  OpenSequence& seq = static_cast<OpenSequence&>(*offered.chunk->task);
+  if (seq.drafting->method == speculate::DraftMethod::kDraftModel) {
+    jobs_[offered.jobs - 1].drafts = tokens;
+    job_chunks_[offered.jobs - 1] = offered.chunk;
+    return;
+  }
+  seq.draft.resize(tokens, TokenId(0));
+  scheduler_.add_drafts(*offered.chunk, tokens, may_take_blocks);
 }
 
 speculate::DraftQuery Drafting::query_of(OpenSequence& seq) const {
@@ -167,8 +217,8 @@ speculate::DraftQuery Drafting::query_of(OpenSequence& seq) const {
           .forced = seq.sampling.forced_tokens()};
 }
 
-// Returns how many draft tokens the sequence gets; the last job is to find them where the method is
-// the draft model.
+// Returns how many draft tokens the sequence could have; the last job is to find them where the
+// method is the draft model.
 std::uint32_t Drafting::propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_max,
                                 bool may_take_blocks) {
   OpenSequence& seq = static_cast<OpenSequence&>(*chunk.task);
@@ -206,7 +256,7 @@ std::uint32_t Drafting::model_tokens(OpenSequence& seq, std::uint32_t drafts_max
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(drafts_max, context_left));
 }
 
-void Drafting::run_model(const sched::Plan& plan) {
+void Drafting::run_model(bool may_take_blocks) {
   const bool has_same_ids = options_.model->options().vocabulary == options_.vocabulary;
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     if (job_chunks_[i] == nullptr) continue;
@@ -215,14 +265,16 @@ void Drafting::run_model(const sched::Plan& plan) {
   }
   const speculate::RowCosts& costs = speculator_.costs();
   const double step_seconds = costs.is_measured() ? costs.seconds(speculator_.rows()) : 0;
+  const std::int64_t began = clock_.now_ns();
   options_.model->draft(jobs_, options_.model->tokens_in(step_seconds * kCatchUpShare), clock_);
+  model_seconds_ = seconds_between(began, clock_.now_ns());
   for (sched::ScheduledChunk* const chunk : job_chunks_) {
     if (chunk == nullptr) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk->task);
     if (seq.draft.empty()) speculator_.note_failed(*seq.drafting);
     cut_draft(seq);
     if (seq.draft.empty()) continue;
-    scheduler_.add_drafts(*chunk, static_cast<std::uint32_t>(seq.draft.size()), plan.load.empty());
+    scheduler_.add_drafts(*chunk, static_cast<std::uint32_t>(seq.draft.size()), may_take_blocks);
   }
   jobs_.clear();
   job_chunks_.clear();
@@ -250,7 +302,8 @@ void Drafting::note_verified(OpenSequence& seq, std::uint32_t drafted, std::uint
 }
 
 void Drafting::note_step(const sched::Step& step, double seconds) {
-  if (!speculator_.is_on()) return;
+  // The draft model may have delayed it.
+  if (!speculator_.is_on() || std::exchange(has_caught_up_, false)) return;
   std::uint32_t rows = 0;
   for (const sched::ScheduledChunk& chunk : step.chunks) {
     if (!chunk.samples || chunk.tokens != chunk.drafts + 1) return;

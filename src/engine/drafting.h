@@ -44,6 +44,11 @@ class Drafting {
   void add_drafts(sched::Step& step, const sched::Plan& plan);
   // So many tokens of the sequence's draft were accepted.
   void note_verified(OpenSequence& seq, std::uint32_t drafted, std::uint32_t accepted);
+  // Once a step is launched: the draft model computes what it lacks while the device computes the
+  // launch before.
+  void catch_up(const sched::Step& step);
+  // Returns the seconds that the draft model took in the last add_drafts().
+  double model_seconds() const { return model_seconds_; }
   // The step took so long: steps in which all rows have logits, as rows of drafts have, tell what
   // rows cost.
   void note_step(const sched::Step& step, double seconds);
@@ -60,19 +65,23 @@ class Drafting {
   void retire(TenantId tenant);
 
  private:
-  // A chunk that is to get so many draft tokens.
-  struct Chosen {
+  // A chunk whose sequence has a draft; one of the draft model is the last of so many jobs.
+  struct Offered {
     sched::ScheduledChunk* chunk;
-    std::uint32_t drafts;
+    std::size_t jobs;
   };
 
+  void begin_step(std::uint32_t rows, std::uint32_t sequences, std::uint32_t drafts_max);
+  std::uint32_t drafts_beside(std::uint32_t rows) const;
+  bool is_near(const OpenSequence& seq) const;
   std::uint32_t find_draft(OpenSequence& seq);
   void note_expected(OpenSequence& seq);
   speculate::DraftQuery query_of(OpenSequence& seq) const;
   std::uint32_t propose(const sched::ScheduledChunk& chunk, std::uint64_t tokens_max,
                         bool may_take_blocks);
+  void take_draft(const Offered& offered, std::uint32_t tokens, bool may_take_blocks);
   std::uint32_t model_tokens(OpenSequence& seq, std::uint32_t drafts_max);
-  void run_model(const sched::Plan& plan);
+  void run_model(bool may_take_blocks);
   void cut_draft(OpenSequence& seq) const;
 
   DraftingOptions options_;
@@ -82,8 +91,10 @@ class Drafting {
   EngineMeters& meters_;
   const Clock& clock_;
   speculate::Speculator speculator_;
-  double host_seconds_ = 0;     // of a step, a moving average
-  std::vector<Chosen> chosen_;  // of the step that is being made
+  double host_seconds_ = 0;  // of a step, a moving average
+  double model_seconds_ = 0;
+  bool has_caught_up_ = false;    // during the launch that is collected next
+  std::vector<Offered> offered_;  // of the step that is being made, by the speculator's order
   // The work of the draft model in the step that is being made, and the chunks that get its drafts.
   std::vector<DraftModel::Job> jobs_;
   std::vector<sched::ScheduledChunk*> job_chunks_;  // [job]; nullptr: the job only catches up

@@ -13,9 +13,12 @@ constexpr std::array<std::array<float, 4>, kMethodCount> kUsual = {{
     {0.70f, 0.70f, 0.70f, 0.70f},  // draft_model, whose classes are rules (drafter.h)
 }};
 
-constexpr float kWeight = 3.0f;         // tokens that what is usual counts as
-constexpr float kDecay = 0.85f;         // of older tokens, with every draft
-constexpr float kRecovery = 1.0f / 48;  // towards what is usual, with every draft that is not used
+constexpr float kWeight = 3.0f;  // tokens that what is usual counts as
+constexpr float kDecay = 0.85f;  // of older tokens, with every draft
+// Towards what is usual, with every draft that is not used. To try the draft model again costs the
+// time of its launches, and what it must catch up with.
+constexpr float kRecovery = 1.0f / 48;
+constexpr float kModelRecovery = 1.0f / 512;
 
 }  // namespace
 
@@ -47,7 +50,8 @@ void Acceptance::note_unused(DraftMethod method, std::uint32_t match) {
   const std::size_t index = rate_index(method, match);
   Rate& rate = rates_[index];
   const float usual = kUsual[index / kMatchClasses][index % kMatchClasses];
-  rate.accepted += (usual * rate.tried - rate.accepted) * kRecovery;
+  const float recovery = method == DraftMethod::kDraftModel ? kModelRecovery : kRecovery;
+  rate.accepted += (usual * rate.tried - rate.accepted) * recovery;
 }
 
 }  // namespace pagoda::speculate

@@ -62,19 +62,33 @@ void RowCosts::estimate() {
   for (std::uint32_t r = kRowsMax; r-- > 1;) seconds_[r] = std::min(seconds_[r], seconds_[r + 1]);
 }
 
-RowCosts::Choice RowCosts::choose(const Load& load, double probability, std::uint32_t drafts_max,
-                                  double draft_seconds) const {
+double RowCosts::rate_to_beat(std::uint32_t rows) const {
+  return (rows + kGainMin) / seconds(rows);
+}
+
+bool RowCosts::may_pay(std::uint32_t rows, std::uint32_t drafts_max) const {
+  const double least = rate_to_beat(rows);
+  const std::uint32_t most = std::min(drafts_max, kRowsMax);  // rates of more rows are no better
+  for (std::uint32_t drafts = 1; drafts <= most; ++drafts) {
+    if ((rows + drafts) / seconds(rows + drafts) > least) return true;
+  }
+  return false;
+}
+
+RowCosts::Choice RowCosts::choose(std::uint32_t rows, const Draft& draft) const {
   Choice best;
-  best.tokens_per_second = (load.tokens + kGainMin * std::min(load.tokens, 1.0)) /
-                           (seconds(load.rows) + load.draft_seconds);
+  double paying = rate_to_beat(rows);
   double reached = 1;
-  double expected = 0;
-  for (std::uint32_t drafts = 1; drafts <= drafts_max; ++drafts) {
-    reached *= probability;
-    expected += reached;
-    const double took = seconds(load.rows + drafts) + load.draft_seconds + drafts * draft_seconds;
-    const double rate = (load.tokens + expected) / took;
-    if (rate > best.tokens_per_second) best = {drafts, expected, rate};
+  double tokens = rows;
+  for (std::uint32_t length = 1; length <= draft.tokens; ++length) {
+    reached *= draft.probability;
+    tokens += reached * draft.sequences;
+    const std::uint32_t drafts = length * draft.sequences;
+    const double rate = tokens / (seconds(rows + drafts) + drafts * draft.token_seconds);
+    best.tokens_per_second = std::max(best.tokens_per_second, rate);
+    if (rate <= paying) continue;
+    paying = rate;
+    best.drafts = length;
   }
   return best;
 }

@@ -26,21 +26,25 @@ class RowCosts {
   // anything was measured.
   double seconds(std::uint32_t rows) const;
 
+  // Returns the tokens a second that a step with drafts must exceed: those of so many rows without
+  // any, and a little more.
+  double rate_to_beat(std::uint32_t rows) const;
+  // True: drafts of up to so many tokens in all would pay if all of them were accepted.
+  bool may_pay(std::uint32_t rows, std::uint32_t drafts_max) const;
+
   struct Choice {
-    std::uint32_t drafts = 0;  // that pay best; 0: none pays
-    double tokens = 0;         // that are expected of them
-    double tokens_per_second = 0;
+    std::uint32_t drafts = 0;      // that pay best; 0: none pays
+    double tokens_per_second = 0;  // of the best length, whether it pays or not
   };
-  // The step as it is before more drafts are added.
-  struct Load {
-    double tokens = 0;  // that are expected of it
-    std::uint32_t rows = 0;
-    double draft_seconds = 0;  // that finding its drafts takes
+  // A draft of one sequence.
+  struct Draft {
+    double probability = 0;       // that a token is accepted if those before it are
+    std::uint32_t tokens = 0;     // at most
+    double token_seconds = 0;     // that finding each takes
+    std::uint32_t sequences = 1;  // that have such drafts
   };
-  // Chooses how many draft tokens, up to drafts_max, are added to a step, where each takes
-  // `draft_seconds` to find and is accepted with `probability` if those before it are.
-  Choice choose(const Load& load, double probability, std::uint32_t drafts_max,
-                double draft_seconds = 0) const;
+  // Chooses how many tokens of the draft pay in a step of so many rows that has no others.
+  Choice choose(std::uint32_t rows, const Draft& draft) const;
 
  private:
   struct Measured {

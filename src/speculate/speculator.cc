@@ -57,29 +57,49 @@ std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId
                                                gram_);
 }
 
-RowCosts::Choice Speculator::choose(double probability, std::uint32_t drafts_max,
-                                    double draft_seconds) const {
-  if (options_.weighs_costs) return costs_.choose(load_, probability, drafts_max, draft_seconds);
-  return {.drafts = drafts_max,
-          .tokens = static_cast<double>(drafts_max),
-          .tokens_per_second = probability};
+void Speculator::begin_step(const StepTerms& terms) {
+  terms_ = terms;
+  step_.begin(terms.rows);
+  offered_.clear();
+  const std::uint64_t most = std::uint64_t{terms.sequences} * options_.tokens_max;
+  terms_.drafts_max = static_cast<std::uint32_t>(std::min<std::uint64_t>(terms.drafts_max, most));
+  may_pay_ = !weighs_costs() || costs_.may_pay(terms.rows, terms_.drafts_max);
+}
+
+// Weighs drafts as if they were the only ones of the step.
+RowCosts::Choice Speculator::weigh(const RowCosts::Draft& draft) const {
+  if (options_.weighs_costs) return costs_.choose(terms_.rows, draft);
+  return {.drafts = draft.tokens, .tokens_per_second = draft.probability};
 }
 
 // The rule that was accepted more often so far is the one that is used; the other's rate recovers
 // while it is not.
-RowCosts::Choice Speculator::choose_model(SequenceDrafting& drafting,
-                                          std::uint32_t tokens_max) const {
+RowCosts::Draft Speculator::draft_of_model(SequenceDrafting& drafting,
+                                           std::uint32_t tokens_max) const {
   const auto rate = [&](std::uint32_t rule) {
     return drafting.acceptance.probability(DraftMethod::kDraftModel, rule);
   };
   drafting.model_draws = drafting.is_sampled && rate(kDrawnRule) >= rate(kLikeliestRule);
   const std::uint32_t rule = drafting.model_draws ? kDrawnRule : kLikeliestRule;
-  return choose(rate(rule), tokens_max, model_seconds_);
+  const RowCosts* const costs = terms_.model_costs;
+  return {.probability = rate(rule),
+          .tokens = tokens_max,
+          .token_seconds = costs == nullptr ? 0 : costs->seconds(1)};
+}
+
+// The draft of one sequence as if all had such a draft: one launch finds a token of each.
+RowCosts::Draft Speculator::alike(RowCosts::Draft draft) const {
+  draft.sequences = std::max(terms_.sequences, 1u);
+  if (draft.token_seconds > 0) {
+    draft.token_seconds = terms_.model_costs->seconds(draft.sequences) / draft.sequences;
+  }
+  return draft;
 }
 
 std::uint32_t Speculator::weigh_model(SequenceDrafting& drafting, std::uint32_t tokens_max) {
-  const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
-  const std::uint32_t drafts = choose_model(drafting, most).drafts;
+  const RowCosts::Draft draft =
+      draft_of_model(drafting, std::min({tokens_max, drafting.tokens_max, kDraftTokensMax}));
+  const std::uint32_t drafts = std::max(weigh(draft).drafts, weigh(alike(draft)).drafts);
   const std::uint32_t chosen = drafting.model_draws ? kDrawnRule : kLikeliestRule;
   for (const std::uint32_t rule : {kLikeliestRule, kDrawnRule}) {
     if (drafts > 0 && rule == chosen) continue;
@@ -94,24 +114,26 @@ std::uint32_t Speculator::propose(const DraftQuery& query, SequenceDrafting& dra
   start(drafting);  // of a fork, which nobody admits
   const std::uint32_t most = std::min({tokens_max, drafting.tokens_max, kDraftTokensMax});
   const std::span<TokenId> room = std::span(proposed_).first(most);
+  // Nobody looks for drafts that would not pay if all of them were accepted.
+  if (most == 0 || !may_pay_) return 0;
   if (forced_ != nullptr) {
     const Proposal forced = forced_->propose(query, drafting, std::span(proposed_));
+    const std::uint32_t tokens = std::min(forced.tokens, most);
     drafting.method = DraftMethod::kTree;
     drafting.match = forced.match;
-    std::uint32_t tokens = std::min(forced.tokens, most);
-    if (forced_->weighs_costs()) {
-      const double probability = drafting.acceptance.probability(drafting.method, drafting.match);
-      tokens = choose(probability, tokens).drafts;
-      if (tokens == 0) drafting.acceptance.note_unused(drafting.method, drafting.match);
-    }
     draft.assign(proposed_.begin(), proposed_.begin() + tokens);
     return tokens;
   }
-  // Nobody looks for a draft that would not pay if all of it were accepted.
-  if (most == 0 || choose(1.0, most).drafts == 0) return 0;
+  // A method is compared with the draft model as that is weighed: alone, or for all sequences.
   RowCosts::Choice best;
+  std::uint32_t tokens = 0;
+  bool for_all = false;
   if (query.model_tokens_max > 0) {
-    best = choose_model(drafting, std::min(most, query.model_tokens_max));
+    tokens = std::min(most, query.model_tokens_max);
+    const RowCosts::Draft by_model = draft_of_model(drafting, tokens);
+    best = weigh(by_model);
+    for_all = best.drafts == 0;
+    if (for_all) best = weigh(alike(by_model));
     drafting.method = DraftMethod::kDraftModel;
     drafting.match = drafting.model_draws ? kDrawnRule : kLikeliestRule;
   }
@@ -120,35 +142,44 @@ std::uint32_t Speculator::propose(const DraftQuery& query, SequenceDrafting& dra
     const Proposal proposal = drafters_[i]->propose(query, drafting, room);
     if (proposal.tokens == 0) continue;
     const auto method = static_cast<DraftMethod>(i);
-    const double probability = drafting.acceptance.probability(method, proposal.match);
-    const RowCosts::Choice choice = choose(probability, proposal.tokens);
-    if (choice.drafts == 0) {
-      drafting.acceptance.note_unused(method, proposal.match);
+    const RowCosts::Draft found = {drafting.acceptance.probability(method, proposal.match),
+                                   proposal.tokens};
+    const RowCosts::Choice choice = weigh(for_all ? alike(found) : found);
+    if (tokens > 0 && choice.tokens_per_second <= best.tokens_per_second) {
+      if (choice.drafts == 0) drafting.acceptance.note_unused(method, proposal.match);
       continue;
     }
-    if (best.drafts > 0 && choice.tokens_per_second <= best.tokens_per_second) continue;
+    if (tokens > 0 && best.drafts == 0) {
+      drafting.acceptance.note_unused(drafting.method, drafting.match);
+    }
     best = choice;
+    tokens = proposal.tokens;
     drafting.method = method;
     drafting.match = proposal.match;
-    draft.assign(room.begin(), room.begin() + choice.drafts);
+    draft.assign(room.begin(), room.begin() + proposal.tokens);
   }
-  return best.drafts;
+  return tokens;
 }
 
-void Speculator::note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens) {
-  const double probability = drafting.acceptance.probability(drafting.method, drafting.match);
-  double reached = 1;
-  for (std::uint32_t i = 0; i < tokens; ++i) load_.tokens += reached *= probability;
-  load_.rows += tokens;
-  if (drafting.method == DraftMethod::kDraftModel) load_.draft_seconds += tokens * model_seconds_;
+void Speculator::offer(SequenceDrafting& drafting, std::uint32_t tokens, DraftMethod method,
+                       std::uint32_t match) {
+  offered_.push_back({&drafting, method, match});
+  step_.add({.tokens = tokens,
+             .probability = drafting.acceptance.probability(method, match),
+             .by_model = method == DraftMethod::kDraftModel});
 }
 
-bool Speculator::drafts_pay(double delay) const {
-  if (load_.rows == rows_plain_) return false;
-  const bool weighs = forced_ != nullptr ? forced_->weighs_costs() : options_.weighs_costs;
-  if (!weighs || !costs_.is_measured()) return true;
-  const double with = load_.tokens / (costs_.seconds(load_.rows) + load_.draft_seconds + delay);
-  return with > rows_plain_ / costs_.seconds(rows_plain_);
+std::uint32_t Speculator::choose(double delay) {
+  const std::uint32_t tokens = step_.choose({.costs = weighs_costs() ? &costs_ : nullptr,
+                                             .model_costs = terms_.model_costs,
+                                             .tokens_max = terms_.drafts_max,
+                                             .delay = costs_.is_measured() ? delay : 0});
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    const Offered& offered = offered_[i];
+    if (step_.taken(i) > 0) continue;
+    offered.drafting->acceptance.note_unused(offered.method, offered.match);
+  }
+  return tokens;
 }
 
 void Speculator::note_verified(SequenceDrafting& drafting, std::uint32_t drafted,

@@ -1,8 +1,9 @@
-// Speculator finds draft tokens for the sequences of a step: every method that is on proposes, and
-// the proposal that gives most tokens a second is taken, as far as it pays.
+// Speculator finds draft tokens for the sequences of a step: every method that is on proposes, the
+// best proposal of each sequence is offered, and what pays of all offers is taken.
 //
-// How many tokens pay follows from measured steps (row_costs.h) and from the sequence's own drafts
-// (acceptance.h). Thread rule: the engine's thread.
+// How many tokens pay follows from measured steps (row_costs.h), from each sequence's own drafts
+// (acceptance.h) and from what the others of the step offer (step_drafts.h). Thread rule: the
+// engine's thread.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include "speculate/options.h"
 #include "speculate/past_outputs.h"
 #include "speculate/row_costs.h"
+#include "speculate/step_drafts.h"
 
 namespace pagoda::speculate {
 
@@ -44,27 +46,38 @@ class Speculator {
   // would look at it.
   std::shared_ptr<const PredictedText> predict(std::span<const TokenId> tokens) const;
 
-  // Begins a step of so many rows without drafts, in which a token of the draft model takes
-  // `model_seconds` for each sequence.
-  void begin_step(std::uint32_t rows, double model_seconds = 0) {
-    load_ = {.tokens = static_cast<double>(rows), .rows = rows};
-    rows_plain_ = rows;
-    model_seconds_ = model_seconds;
-  }
-  std::uint32_t rows() const { return load_.rows; }
+  // A step before it has drafts.
+  struct StepTerms {
+    std::uint32_t rows = 0;
+    std::uint32_t sequences = 1;            // that may have drafts
+    std::uint32_t drafts_max = 0;           // tokens, of all
+    const RowCosts* model_costs = nullptr;  // of the draft model; nullptr: not measured
+  };
+  void begin_step(const StepTerms& terms);
+  // Returns the rows of the step, with the drafts that were taken.
+  std::uint32_t rows() const { return step_.rows(); }
   // Returns how many tokens of the draft model would pay; 0: none.
   std::uint32_t weigh_model(SequenceDrafting& drafting, std::uint32_t tokens_max);
-  // Chooses the draft of a sequence, at most `tokens_max` tokens, and returns how many it has; 0:
-  // there is none that pays. Its tokens are in `draft`, which has room for kDraftTokensMax, unless
+  // Finds the best draft of a sequence, at most `tokens_max` tokens, and returns how many it has;
+  // 0: there is none. Its tokens are in `draft`, which has room for kDraftTokensMax, unless
   // drafting.method is kDraftModel: they are the draft model's to find.
   std::uint32_t propose(const DraftQuery& query, SequenceDrafting& drafting,
                         std::uint32_t tokens_max, std::vector<TokenId>& draft);
-  // The step has so many draft tokens of the sequence.
-  void note_drafted(const SequenceDrafting& drafting, std::uint32_t tokens);
-
-  // True: the drafts noted since begin_step() are worth it that the step begins `delay` seconds
-  // later for them.
-  bool drafts_pay(double delay) const;
+  // The step could have so many tokens of the draft that was found last for this sequence, which
+  // must outlive the step's choice.
+  void offer(SequenceDrafting& drafting, std::uint32_t tokens) {
+    offer(drafting, tokens, drafting.method, drafting.match);
+  }
+  // The same of the draft model, behind weigh_model(), whatever was found last.
+  void offer_model(SequenceDrafting& drafting, std::uint32_t tokens) {
+    const std::uint32_t rule = drafting.model_draws ? kDrawnRule : kLikeliestRule;
+    offer(drafting, tokens, DraftMethod::kDraftModel, rule);
+  }
+  // Chooses how much of the drafts that were offered is taken, and returns how many tokens that is
+  // in all. A step with drafts begins `delay` seconds later.
+  std::uint32_t choose(double delay);
+  // Returns how many tokens were taken of an offer, by the order of offer().
+  std::uint32_t taken(std::size_t offer) const { return step_.taken(offer); }
 
   // The draft model had no token for a sequence though one was wanted.
   void note_failed(SequenceDrafting& drafting) { note_verified(drafting, 1, 0); }
@@ -78,9 +91,20 @@ class Speculator {
   void forget_all() { outputs_.forget_all(); }
 
  private:
-  RowCosts::Choice choose(double probability, std::uint32_t drafts_max,
-                          double draft_seconds = 0) const;
-  RowCosts::Choice choose_model(SequenceDrafting& drafting, std::uint32_t tokens_max) const;
+  bool weighs_costs() const {
+    return forced_ != nullptr ? forced_->weighs_costs() : options_.weighs_costs;
+  }
+  // What was offered of a sequence's drafts.
+  struct Offered {
+    SequenceDrafting* drafting;
+    DraftMethod method;
+    std::uint32_t match;
+  };
+  void offer(SequenceDrafting& drafting, std::uint32_t tokens, DraftMethod method,
+             std::uint32_t match);
+  RowCosts::Choice weigh(const RowCosts::Draft& draft) const;
+  RowCosts::Draft draft_of_model(SequenceDrafting& drafting, std::uint32_t tokens_max) const;
+  RowCosts::Draft alike(RowCosts::Draft draft) const;
 
   SpeculationOptions options_;
   Drafter* forced_;
@@ -89,9 +113,11 @@ class Speculator {
   ScopeOutputs outputs_;
   RowCosts costs_;
   std::array<TokenId, kDraftTokensMax> proposed_;
-  RowCosts::Load load_;           // of the step that is being made
-  std::uint32_t rows_plain_ = 0;  // of it without drafts
-  double model_seconds_ = 0;
+  // The step that is being made.
+  StepDrafts step_;
+  std::vector<Offered> offered_;  // [offer]
+  StepTerms terms_;
+  bool may_pay_ = false;
 };
 
 }  // namespace pagoda::speculate

@@ -125,8 +125,7 @@ Result<WayResult> go_preempted(const VerifyHarness& harness) {
   {
     ASSIGN_OR_RETURN(const auto backend, harness.create_backend("preempted", options));
     block_bytes = backend->page_layout().page_bytes();
-    groups = backend->kv_bytes() / block_bytes * options.block_tokens /
-             std::max<std::uint64_t>(backend->kv_tokens(), 1);
+    groups = backend->groups().size();
   }
   std::uint64_t prompts = 0;
   for (const engine::Request& question : questions) {
@@ -137,8 +136,7 @@ Result<WayResult> go_preempted(const VerifyHarness& harness) {
   }
   WayResult shown;
   for (std::uint64_t spare = questions.size(); spare-- > 0;) {
-    const auto blocks =
-        static_cast<std::uint32_t>((prompts + spare) * std::max<std::uint64_t>(groups, 1));
+    const auto blocks = static_cast<std::uint32_t>((prompts + spare) * groups);
     Result<std::unique_ptr<engine::Backend>> backend =
         harness.create_backend("preempted", options, block_bytes, blocks);
     if (!backend.ok()) break;  // too small for the longest question

@@ -325,6 +325,39 @@ TEST(Drafts, ARunnerAheadWaitsForNothingWithoutDrafts) {
   EXPECT_EQ(runner.running_max, 2u);
 }
 
+// While a draft model lacks a prompt the device stays a launch ahead; then launches wait for
+// tokens.
+TEST(Drafts, ADraftModelCatchesUpBesideARunnerAhead) {
+  ScriptedRunner runner(1);
+  ScriptedRunner draft_runner;  // samples token 1 as well: its drafts are right
+  kv::Cache draft_cache({.blocks = 100});
+  DraftModel model({.space = "draft", .vocabulary = 1000, .context_tokens = 400, .rows_max = 64},
+                   draft_cache, draft_runner);
+  CoreOptions options;
+  options.limits = {.vocabulary = 1000, .context_tokens = 400, .sequences_max = 4};
+  options.space = "scripted";
+  options.draft_model = &model;
+  options.speculation.methods = speculate::MethodSet(speculate::DraftMethod::kDraftModel);
+  options.speculation.weighs_costs = false;
+  options.speculation.tokens_max = 4;
+  kv::Cache cache({.blocks = 100});
+  sched::TenantTable tenants;
+  const SteadyClock clock;
+  Core core(options, cache, tenants, runner, clock);
+  Request request;
+  request.prompt.assign(150, TokenId(3));
+  request.end.max_tokens = 60;
+  const auto heard = std::make_shared<TestSink>(1);
+  core.submit(RequestId(0), request, heard);
+  while (core.step()) core.check();
+  const TestSink::Given& given = heard->answers[0];
+  EXPECT_EQ(given.tokens, std::vector<TokenId>(60, TokenId(1)));
+  EXPECT_GT(given.record.drafts.accepted, 20u);
+  EXPECT_EQ(given.record.drafts.accepted, given.record.drafts.tokens);
+  EXPECT_EQ(runner.running_max, 2u);
+  EXPECT_LT(runner.launched(), 40u);
+}
+
 TEST(Drafts, ALaunchHasNoMoreThanTheRunnerTakes) {
   for (const std::uint32_t most : {0u, 1u, 7u, 12u}) {
     ScriptedRunner runner(1);

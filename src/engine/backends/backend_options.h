@@ -54,8 +54,8 @@ struct BackendOptions {
   sched::SchedulerOptions scheduler;
   speculate::SpeculationOptions speculation = {};
   speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator
-  // On a CPU; a GPU refuses it. It takes the share of KV memory in which it holds as many tokens as
-  // the model.
+  // It computes on the model's device, and takes the share of KV memory in which it holds as many
+  // tokens as the model.
   std::optional<DraftModelParts> draft_model = {};
   std::string model_name;           // part of the namespace
   std::vector<TokenId> end_tokens;  // end tokens of the model

@@ -12,11 +12,6 @@
 namespace pagoda::engine {
 namespace {
 
-// Returns the bytes of a block in all groups.
-std::uint64_t block_bytes(const kv::memory::CacheGroupPlan& plan) {
-  return plan.groups.size() * std::uint64_t{plan.layouts.front().page_bytes()};
-}
-
 kv::memory::CacheGroupPlan draft_group_plan(const model::Decoder& decoder,
                                             const BackendOptions& options) {
   return model::plan_kv_groups(*options.draft_model->config, decoder.kernel_set(), {},
@@ -48,7 +43,7 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const model::Config& conf
   const kernels::KernelSet& used = decoder.kernel_set();
   RETURN_IF_ERROR(
       backend->open_core(config, options, fmt::format("{}.{}", used.name, used.version)));
-  if (options.draft_model) RETURN_IF_ERROR(backend->open_draft_model(options));
+  if (options.draft_model) RETURN_IF_ERROR(backend->open_draft_model(config, options));
   return backend;
 }
 
@@ -62,10 +57,9 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
     bytes = static_cast<std::uint64_t>(static_cast<double>(available) * kKvMemoryShare);
   }
   if (options.draft_model) {
-    const std::uint64_t mine = block_bytes(decoder_.group_plan());
-    const std::uint64_t both = mine + block_bytes(draft_group_plan(decoder_, options));
-    bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(mine) /
-                                       static_cast<double>(both));
+    bytes = static_cast<std::uint64_t>(
+        static_cast<double>(bytes) *
+        share_beside(decoder_.group_plan(), draft_group_plan(decoder_, options)));
   }
   const std::uint64_t blocks = std::min<std::uint64_t>(bytes / layout.page_bytes(), UINT32_MAX);
   if (blocks == 0) {
@@ -79,34 +73,13 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
   return ok_status();
 }
 
-// The draft model's cache holds as many tokens as the model's own. It keeps keys and values in the
-// default format: no answer depends on them.
-Status CpuBackend::open_draft_model(const BackendOptions& options) {
+Status CpuBackend::open_draft_model(const model::Config& config, const BackendOptions& options) {
   const DraftModelParts& parts = *options.draft_model;
-  BackendOptions made;
-  made.threads = threads();
-  made.block_tokens = options.block_tokens;
-  made.kv_bytes = kv_bytes() / block_bytes(decoder_.group_plan()) *
-                  block_bytes(draft_group_plan(decoder_, options));
-  made.context_tokens =
-      std::min(core_options().limits.context_tokens, std::uint64_t{parts.config->context});
-  made.prefix_caching = options.prefix_caching;
-  made.kv_eviction = options.kv_eviction;
-  made.quota_share = options.quota_share;
-  made.quota_share_public = options.quota_share_public;
-  made.scheduler = options.scheduler;
-  made.model_name = parts.name;
-  made.on_pack = parts.on_pack;
-  ASSIGN_OR_RETURN(draft_backend_,
+  BackendOptions made = draft_options(options, config, threads());
+  made.kv_bytes = bytes_for_drafts(draft_group_plan(decoder_, options));
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuBackend> backend,
                    create(*parts.config, *parts.weights, decoder_.kernel_set(), made));
-  const CoreOptions& core = draft_backend_->core_options();
-  draft_owner_ = parts.owner;
-  draft_model_.emplace(DraftModelOptions{.space = core.space,
-                                         .vocabulary = parts.config->vocabulary,
-                                         .context_tokens = core.limits.context_tokens,
-                                         .rows_max = options.scheduler.batched_tokens_max},
-                       draft_backend_->cache(), draft_backend_->runner());
-  use_draft_model(*draft_model_);
+  use_draft_model(options, std::move(backend));
   return ok_status();
 }
 

@@ -26,7 +26,6 @@ class CpuBackend final : public PagedBackend {
                                                     const BackendOptions& options);
 
   Runner& runner() override { return *runner_; }
-  const Backend* draft_backend() const override { return draft_backend_.get(); }
   std::string device_name() const override;
   std::string kernel_set() const override { return std::string(decoder_.kernel_set().name); }
   // Nothing: stores read and write pages in host memory by themselves.
@@ -38,16 +37,13 @@ class CpuBackend final : public PagedBackend {
   CpuBackend(const model::Config& config, const model::Weights& weights,
              const kernels::KernelSet& kernels, const BackendOptions& options);
   Status allocate_pages(const BackendOptions& options);
-  Status open_draft_model(const BackendOptions& options);
+  Status open_draft_model(const model::Config& config, const BackendOptions& options);
   OnDeduplicate duplicate_check(const BackendOptions& options);
   std::span<std::byte> page(kv::BlockId block) override;
 
   model::Decoder decoder_;
   std::optional<kv::memory::PageBuffer> pages_;
   std::optional<CpuRunner> runner_;
-  std::shared_ptr<const void> draft_owner_;
-  std::unique_ptr<CpuBackend> draft_backend_;  // nullptr: no model drafts
-  std::optional<DraftModel> draft_model_;      // over that
 };
 
 }  // namespace pagoda::engine

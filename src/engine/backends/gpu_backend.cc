@@ -26,30 +26,55 @@ bool is_drafting(const BackendOptions& options) {
   return options.drafter != nullptr || !options.speculation.methods.empty();
 }
 
+// Makes a model's weights on the GPU out of those in host memory; the threads of the pool share the
+// work.
+Result<model::GpuWeights> upload_weights(const model::Weights& weights,
+                                         const model::PackProgress& on_pack, ThreadPool& pool) {
+  ASSIGN_OR_RETURN(const std::uint64_t packed, model::GpuWeights::packed_bytes(weights));
+  ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
+  RETURN_IF_ERROR(check_weights_fit(
+      {.packed = packed, .in_file = model::bytes_in_file(weights), .bytes_free = bytes_free}));
+  return model::GpuWeights::upload(weights, pool, {.progress = on_pack});
+}
+
+// An error of the draft model is no reason to compute the model elsewhere.
+Error of_draft(const Error& error) {
+  const bool lacks = error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kNotFound;
+  return {lacks ? ErrorCode::kInvalidArgument : error.code,
+          fmt::format("draft model: {}", error.message)};
+}
+
 class GpuBackend final : public PagedBackend {
  public:
-  // `upload` makes the model's weights on the GPU; the threads of the pool may share the work.
+  // `upload` makes the model's weights on the GPU. Weights and workspace of the draft model, too,
+  // are there before the blocks that fit beside them are counted.
   template <class Upload>
   static Result<std::unique_ptr<Backend>> create(const model::Config& config, Upload&& upload,
                                                  std::span<const float> rope_divisors,
                                                  const kernels::KernelSet& kernels,
                                                  const BackendOptions& options,
                                                  const GpuBackendOptions& gpu) {
-    RETURN_IF_ERROR(model::check_gpu_kv_cache_dtype(options.kv_cache_dtype));
-    ASSIGN_OR_RETURN(device::DeviceProperties properties, device::open_gpu());
-    const model::GpuDecoderOptions decoder = decoder_options(config, options, gpu);
-    RETURN_IF_ERROR(model::GpuDecoder::check(config, decoder));
-    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(properties), options));
-    ASSIGN_OR_RETURN(model::GpuWeights weights, upload(backend->pool()));
-    ASSIGN_OR_RETURN(backend->decoder_,
-                     model::GpuDecoder::create(config, std::move(weights), rope_divisors, decoder));
-    RETURN_IF_ERROR(backend->open_pages(options, gpu));
-    ASSIGN_OR_RETURN(backend->runner_, GpuRunner::create(*backend->decoder_, backend->pages_.data(),
-                                                         backend->pool(), kernels));
-    RETURN_IF_ERROR(backend->open_core(
-        config, options,
-        fmt::format("{}.{}", kernels::cuda::kNumericsName, kernels::cuda::kNumericsVersion)));
-    RETURN_IF_ERROR(backend->decoder_->check_uploads());
+    ASSIGN_OR_RETURN(std::unique_ptr<GpuBackend> backend,
+                     load(config, upload, rope_divisors, options, gpu));
+    if (!options.draft_model) {
+      RETURN_IF_ERROR(backend->open(config, kernels, options, gpu, 1));
+      return std::unique_ptr<Backend>(std::move(backend));
+    }
+    const DraftModelParts& parts = *options.draft_model;
+    BackendOptions made = draft_options(options, config, backend->threads());
+    const auto upload_drafts = [&](ThreadPool& pool) {
+      return upload_weights(*parts.weights, parts.on_pack, pool);
+    };
+    auto loaded = load(*parts.config, upload_drafts, parts.weights->rope_frequencies, made, gpu);
+    if (!loaded.ok()) return of_draft(loaded.error());
+    std::unique_ptr<GpuBackend> drafts = std::move(loaded).value();
+    const kv::memory::CacheGroupPlan& draft_plan = drafts->decoder_->group_plan();
+    RETURN_IF_ERROR(backend->open(config, kernels, options, gpu,
+                                  share_beside(backend->decoder_->group_plan(), draft_plan)));
+    made.kv_bytes = backend->bytes_for_drafts(draft_plan);
+    const Status opened = drafts->open(*parts.config, kernels, made, {.graphs = gpu.graphs}, 1);
+    if (!opened.ok()) return of_draft(opened.error());
+    backend->use_draft_model(options, std::move(drafts));
     return std::unique_ptr<Backend>(std::move(backend));
   }
 
@@ -66,6 +91,34 @@ class GpuBackend final : public PagedBackend {
   GpuBackend(device::DeviceProperties properties, const BackendOptions& options)
       : PagedBackend(options), properties_(std::move(properties)) {}
 
+  // Returns a backend whose weights and workspace are on the GPU; it has no pages yet.
+  template <class Upload>
+  static Result<std::unique_ptr<GpuBackend>> load(const model::Config& config, Upload&& upload,
+                                                  std::span<const float> rope_divisors,
+                                                  const BackendOptions& options,
+                                                  const GpuBackendOptions& gpu) {
+    RETURN_IF_ERROR(model::check_gpu_kv_cache_dtype(options.kv_cache_dtype));
+    ASSIGN_OR_RETURN(device::DeviceProperties properties, device::open_gpu());
+    const model::GpuDecoderOptions decoder = decoder_options(config, options, gpu);
+    RETURN_IF_ERROR(model::GpuDecoder::check(config, decoder));
+    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(properties), options));
+    ASSIGN_OR_RETURN(model::GpuWeights weights, upload(backend->pool()));
+    ASSIGN_OR_RETURN(backend->decoder_,
+                     model::GpuDecoder::create(config, std::move(weights), rope_divisors, decoder));
+    return backend;
+  }
+
+  // Opens the cache in `share` of the memory that there is for caches.
+  Status open(const model::Config& config, const kernels::KernelSet& kernels,
+              const BackendOptions& options, const GpuBackendOptions& gpu, double share) {
+    RETURN_IF_ERROR(open_pages(options, gpu, share));
+    ASSIGN_OR_RETURN(runner_, GpuRunner::create(*decoder_, pages_.data(), pool(), kernels));
+    RETURN_IF_ERROR(open_core(
+        config, options,
+        fmt::format("{}.{}", kernels::cuda::kNumericsName, kernels::cuda::kNumericsVersion)));
+    return decoder_->check_uploads();
+  }
+
   static model::GpuDecoderOptions decoder_options(const model::Config& config,
                                                   const BackendOptions& options,
                                                   const GpuBackendOptions& gpu) {
@@ -81,7 +134,7 @@ class GpuBackend final : public PagedBackend {
   }
 
   // Allocates as many blocks as fit beside weights and workspace, and opens the cache over them.
-  Status open_pages(const BackendOptions& options, const GpuBackendOptions& gpu) {
+  Status open_pages(const BackendOptions& options, const GpuBackendOptions& gpu, double share) {
     const kv::memory::PageLayout& layout = decoder_->page_layout();
     ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
     ASSIGN_OR_RETURN(const std::uint32_t blocks,
@@ -90,6 +143,7 @@ class GpuBackend final : public PagedBackend {
                                    .page_bytes = layout.page_bytes(),
                                    .memory_utilization = gpu.memory_utilization,
                                    .kv_bytes = options.kv_bytes,
+                                   .share = share,
                                    .blocks = gpu.blocks}));
     ASSIGN_OR_RETURN(pages_,
                      device::Buffer::allocate(blocks * layout.page_bytes(), "the KV cache"));
@@ -138,12 +192,8 @@ Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
                                                     const kernels::KernelSet& kernels,
                                                     const BackendOptions& options,
                                                     const GpuBackendOptions& gpu) {
-  const auto upload = [&](ThreadPool& pool) -> Result<model::GpuWeights> {
-    ASSIGN_OR_RETURN(const std::uint64_t packed, model::GpuWeights::packed_bytes(weights));
-    ASSIGN_OR_RETURN(const std::uint64_t bytes_free, device::gpu_bytes_free());
-    RETURN_IF_ERROR(check_weights_fit(
-        {.packed = packed, .in_file = model::bytes_in_file(weights), .bytes_free = bytes_free}));
-    return model::GpuWeights::upload(weights, pool, {.progress = options.on_pack});
+  const auto upload = [&](ThreadPool& pool) {
+    return upload_weights(weights, options.on_pack, pool);
   };
   return GpuBackend::create(config, upload, weights.rope_frequencies, kernels, options, gpu);
 }

@@ -19,9 +19,9 @@ namespace pagoda::engine {
 
 // GpuBackendOptions are the options of a GPU alone, beside BackendOptions.
 struct GpuBackendOptions {
-  double memory_utilization = 0.92;     // share of the GPU's memory that may be taken
-  std::optional<std::uint32_t> blocks;  // blocks of the cache, whatever the memory says
-  bool graphs = true;                   // decode steps run as CUDA graphs
+  double memory_utilization = 0.92;          // share of the GPU's memory that may be taken
+  std::optional<std::uint32_t> blocks = {};  // blocks of the cache, whatever the memory says
+  bool graphs = true;                        // decode steps run as CUDA graphs
 };
 
 // RandomWeights are seeded weights that no file holds, for measuring a shape. The type is that of

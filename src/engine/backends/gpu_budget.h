@@ -15,6 +15,7 @@ struct GpuBudget {
   std::uint64_t page_bytes = 0;
   double memory_utilization = 0.92;       // --gpu-memory-utilization
   std::optional<std::uint64_t> kv_bytes;  // --kv-cache-memory-bytes, instead
+  double share = 1;                       // of those bytes; a draft model's cache has the rest
   std::optional<std::uint32_t> blocks;    // --num-gpu-blocks-override, instead of both
 };
 

@@ -57,6 +57,11 @@ Result<std::uint64_t> fitting_context(const sched::BlockDemand& demand,
                            demand.blocks_alone(groups, 2))};
 }
 
+// Returns the bytes of a block in all groups.
+double block_bytes(const kv::memory::CacheGroupPlan& plan) {
+  return static_cast<double>(plan.groups.size() * plan.layouts.front().page_bytes());
+}
+
 // A space and 16 hexadecimal digits; nothing of nothing.
 std::string short_digest(const std::string& text) {
   if (text.empty()) return {};
@@ -143,6 +148,47 @@ std::uint64_t PagedBackend::kv_bytes() const {
 
 std::uint64_t PagedBackend::kv_tokens() const {
   return cache_->pool().blocks() / groups_.size() * layout_.block_tokens;
+}
+
+BackendOptions PagedBackend::draft_options(const BackendOptions& options,
+                                           const model::Config& config, std::size_t threads) {
+  const DraftModelParts& parts = *options.draft_model;
+  BackendOptions made;
+  made.threads = threads;
+  made.block_tokens = options.block_tokens;
+  made.context_tokens =
+      std::min(context_wanted(options, config), std::uint64_t{parts.config->context});
+  made.prefix_caching = options.prefix_caching;
+  made.kv_eviction = options.kv_eviction;
+  made.quota_share = options.quota_share;
+  made.quota_share_public = options.quota_share_public;
+  made.scheduler = options.scheduler;
+  made.model_name = parts.name;
+  made.on_pack = parts.on_pack;
+  return made;
+}
+
+double PagedBackend::share_beside(const kv::memory::CacheGroupPlan& mine,
+                                  const kv::memory::CacheGroupPlan& drafts) {
+  return block_bytes(mine) / (block_bytes(mine) + block_bytes(drafts));
+}
+
+std::uint64_t PagedBackend::bytes_for_drafts(const kv::memory::CacheGroupPlan& drafts) const {
+  return cache_->pool().blocks() / groups_.size() * static_cast<std::uint64_t>(block_bytes(drafts));
+}
+
+void PagedBackend::use_draft_model(const BackendOptions& options,
+                                   std::unique_ptr<PagedBackend> backend) {
+  const DraftModelParts& parts = *options.draft_model;
+  draft_owner_ = parts.owner;
+  draft_backend_ = std::move(backend);
+  const CoreOptions& core = draft_backend_->core_options();
+  draft_model_.emplace(DraftModelOptions{.space = core.space,
+                                         .vocabulary = parts.config->vocabulary,
+                                         .context_tokens = core.limits.context_tokens,
+                                         .rows_max = options.scheduler.batched_tokens_max},
+                       draft_backend_->cache(), draft_backend_->runner());
+  core_options_.draft_model = &*draft_model_;
 }
 
 void PagedBackend::use_tiers(const TierOptions& tiers) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "engine/backends/backend.h"
 #include "engine/backends/backend_options.h"
 #include "engine/core.h"
+#include "engine/draft_model.h"
 #include "kv/cache.h"
 #include "kv/memory/cache_groups.h"
 #include "kv/memory/page_layout.h"
@@ -36,6 +38,7 @@ class PagedBackend : public Backend {
   const kv::memory::PageLayout& page_layout() const final { return layout_; }
   std::span<const kv::memory::AttentionSpec> groups() const final { return groups_; }
   std::size_t threads() const final { return pool_.threads(); }
+  const Backend* draft_backend() const final { return draft_backend_.get(); }
   std::uint64_t kv_bytes() const final;
   std::uint64_t kv_tokens() const final;
   std::optional<std::uint64_t> context_asked() const final { return context_asked_; }
@@ -61,7 +64,17 @@ class PagedBackend : public Backend {
   Status open_core(const model::Config& config, const BackendOptions& options,
                    std::string_view numerics_id);
 
-  void use_draft_model(DraftModel& model) { core_options_.draft_model = &model; }
+  // Returns the options of the draft model's backend, before its memory is known. It keeps keys and
+  // values in the default format: no answer depends on them.
+  static BackendOptions draft_options(const BackendOptions& options, const model::Config& config,
+                                      std::size_t threads);
+  // Returns the share of KV memory in which this cache holds as many tokens as the draft model's.
+  static double share_beside(const kv::memory::CacheGroupPlan& mine,
+                             const kv::memory::CacheGroupPlan& drafts);
+  // Returns the bytes in which a draft model's cache holds as many tokens as this one.
+  std::uint64_t bytes_for_drafts(const kv::memory::CacheGroupPlan& drafts) const;
+  // Drafts by the model of the options, which `backend` computes. After open_core().
+  void use_draft_model(const BackendOptions& options, std::unique_ptr<PagedBackend> backend);
 
  private:
   ThreadPool pool_;
@@ -73,6 +86,9 @@ class PagedBackend : public Backend {
   std::string rows_id_;
   std::string numerics_id_;
   std::optional<std::uint64_t> context_asked_;
+  std::shared_ptr<const void> draft_owner_;
+  std::unique_ptr<PagedBackend> draft_backend_;  // nullptr: no model drafts
+  std::optional<DraftModel> draft_model_;        // over that
 };
 
 }  // namespace pagoda::engine

@@ -36,6 +36,15 @@ TEST(GpuBudget, FlagsThatAreNearerToTheCacheDecide) {
   EXPECT_EQ(count_blocks(asked).value(), 7u);
 }
 
+TEST(GpuBudget, ADraftModelsCacheHasItsShareOfTheSameBytes) {
+  GpuBudget asked = budget();
+  asked.kv_bytes = 3 * kGiB;
+  asked.share = 0.75;
+  EXPECT_EQ(count_blocks(asked).value(), 1152u);
+  asked.kv_bytes = 2 * kMiB;
+  EXPECT_NE(error_of(asked).find("draft model"), std::string::npos) << error_of(asked);
+}
+
 TEST(GpuBudget, ErrorsNameTheFlagWhatItAsksForAndWhatThereIs) {
   GpuBudget asked = budget();
   asked.memory_utilization = 0.1;

@@ -59,6 +59,7 @@ struct FixtureOptions {
   // Is told of the bytes of blocks that were computed twice.
   std::function<void(std::span<const std::byte>, std::span<const std::byte>)> on_deduplicate = {};
   speculate::Drafter* drafter = nullptr;
+  std::optional<model::ModelParts> draft_model = {};  // drafts up to 4 tokens whatever they cost
   // A tier for the backend's pages: everything is written to it and read from it.
   std::function<std::unique_ptr<kv::PageStore>(engine::Backend&)> open_store = {};
 };
@@ -72,6 +73,15 @@ class GpuEngineFixture {
     backend.on_deduplicate = options.on_deduplicate;
     backend.context_tokens = options.context_tokens;
     backend.drafter = options.drafter;
+    if (options.draft_model) {
+      using speculate::DraftMethod;
+      backend.speculation.methods = speculate::MethodSet(DraftMethod::kDraftModel);
+      backend.speculation.weighs_costs = false;
+      backend.speculation.tokens_max = 4;
+      backend.draft_model = {.name = "draft",
+                             .config = &options.draft_model->config,
+                             .weights = &options.draft_model->weights};
+    }
     backend.scheduler.sequences_max = 16;
     backend.scheduler.batched_tokens_max = options.batched_tokens;
     backend.hash_blocks = options.open_store != nullptr;

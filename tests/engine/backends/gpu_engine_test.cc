@@ -53,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(KvFormats, GpuEngine, testing::ValuesIn(kv_choices()),
 TEST_P(GpuEngine, NeighboursCachePreemptionDraftsAndGraphsChangeNoAnswer) {
   REQUIRE_GPU();
   const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
+  const SeededModel small({.layers = 1, .heads = 4, .kv_heads = 2, .head_dim = 64});
   const std::vector<Request> requests = requests_of(model.config(), 24);
   std::vector<std::shared_ptr<TestSink>> alone;
   for (const Request& request : requests) {
@@ -73,7 +74,9 @@ TEST_P(GpuEngine, NeighboursCachePreemptionDraftsAndGraphsChangeNoAnswer) {
                                 {.blocks = 64, .batched_tokens = 128},
                                 {.drafter = &drafter},
                                 {.graphs = false, .drafter = &drafter},
-                                {.blocks = 64, .batched_tokens = 128, .drafter = &drafter}};
+                                {.blocks = 64, .batched_tokens = 128, .drafter = &drafter},
+                                {.draft_model = small},
+                                {.blocks = 64, .batched_tokens = 128, .draft_model = small}};
   for (FixtureOptions options : all) {
     options.on_deduplicate = compare;
     GpuEngineFixture gpu(model, with_choice(options));
@@ -86,11 +89,41 @@ TEST_P(GpuEngine, NeighboursCachePreemptionDraftsAndGraphsChangeNoAnswer) {
     if (options.blocks == 64 && GetParam().policy.is_full()) {
       EXPECT_GT(gpu.counters().preemptions, 0u);
     }
+    if (options.draft_model) {
+      EXPECT_GT(gpu.counters().drafts.tokens, 100u);
+    }
     if (options.drafter == nullptr) continue;
     EXPECT_GT(gpu.counters().drafts.accepted, 100u);
     EXPECT_GT(gpu.counters().drafts.tokens, gpu.counters().drafts.accepted);
   }
   EXPECT_GT(joins, 0u);
+}
+
+// A model that drafts for itself computes the same rows, and chooses by the same numbers, options
+// and masks: all of its tokens are accepted, behind prompts that it catches up with, too.
+TEST(GpuEngineTest, AModelThatDraftsForItselfIsAlwaysRight) {
+  REQUIRE_GPU();
+  const SeededModel model({.heads = 8, .kv_heads = 2, .head_dim = 64});
+  for (const std::size_t prompt : {5u, 40u, 700u}) {
+    for (const float temperature : {0.0f, 0.9f}) {
+      Request request;
+      request.prompt = model::random_tokens(model.config(), prompt, 3);
+      request.end.max_tokens = 80;
+      request.end.ignore_eos = true;
+      request.sampling.temperature = temperature;
+      request.sampling.seed = 77;
+      GpuEngineFixture plain(model, {});
+      const auto expected = plain.submit(request);
+      plain.run();
+      GpuEngineFixture gpu(model, {.draft_model = model});
+      const auto heard = gpu.submit(request);
+      gpu.run();
+      expect_same(*heard, *expected, prompt);
+      const engine::DraftCounts& drafts = gpu.counters().drafts;
+      EXPECT_EQ(drafts.accepted, drafts.tokens) << prompt << ", " << temperature;
+      EXPECT_GT(drafts.accepted, 40u) << prompt << ", " << temperature;
+    }
+  }
 }
 
 // A hit that ends inside a block and forks of a partial block copy rows, with their scales: each
