@@ -125,9 +125,18 @@ std::string unknown_words(const CommandLine::Outcome& outcome,
   return fmt::format("{}", fmt::join(messages, "; "));
 }
 
-// Names the flags of several letters behind one dash that are another server's, and the unknown
-// long ones beside them: "-hf" would be read as -h, "-cb" as -c with a value. Returns nothing where
-// there is no such short one.
+// True: a flag of several letters behind one dash, as other servers have them. Values that stand
+// right behind our flags of one letter are numbers: "-t8".
+bool is_short_name(const std::string& word) {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const std::string name = word.substr(0, word.find('='));
+  return name.size() > 2 && name.size() <= 8 && name[0] == '-' &&
+         std::all_of(name.begin() + 1, name.end(), is_letter);
+}
+
+// Names the flags of several letters behind one dash that are not ours, and the unknown long ones
+// of other servers beside them: "-hf" would be read as -h, "-cb" as -c with a value. Returns
+// nothing where there is no such short one.
 std::string foreign_short_flags(const std::vector<std::string>& words,
                                 const CommandLine::Place& place) {
   std::vector<std::string> messages;
@@ -135,14 +144,15 @@ std::string foreign_short_flags(const std::vector<std::string>& words,
   for (const std::size_t at : place.flags) {
     const std::string& word = words[at];
     const std::string name = word.substr(0, word.find('='));
-    const bool is_short = word.size() > 2 && word[1] != '-';
+    const bool is_short = is_short_name(word);
     const std::optional<std::string> hint = foreign_flag_hint(word, place.possible);
     const bool is_known =
         std::find(place.possible.begin(), place.possible.end(), name) != place.possible.end();
-    if (is_known || !hint) continue;
+    if (is_known || (!hint && !is_short)) continue;
     if (!is_short && !word.starts_with("--")) continue;
     has_short = has_short || is_short;
-    messages.push_back(fmt::format("unknown option {} ({})", flag_name(word), *hint));
+    messages.push_back(hint ? fmt::format("unknown option {} ({})", name, *hint)
+                            : fmt::format("unknown option {}", name));
   }
   return has_short ? fmt::format("{}", fmt::join(messages, "; ")) : "";
 }

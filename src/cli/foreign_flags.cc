@@ -22,6 +22,7 @@ struct IdleFlag {
   std::string_view program;
   std::string_view why;
   std::string_view values = {};  // that it may have: "on|off", or "N" for any; empty: none
+  bool needs_value = false;      // with another value, or none, it asks for something
 };
 
 constexpr std::string_view kVllm = "vLLM";
@@ -44,7 +45,13 @@ constexpr std::string_view kTruncation = "requests say what goes here, by their 
 constexpr std::string_view kUnit = ", in bytes or with a unit: 8GiB";
 constexpr std::string_view kLayers = ": all layers are on the GPU, or none";
 constexpr std::string_view kPullFirst = ": \"pagoda pull\" downloads the model first";
-constexpr std::string_view kJsonDefaults = " '{\"temperature\": 0.5}'";
+constexpr std::string_view kOneDevice = "a server computes on one GPU, or on its CPUs";
+constexpr std::string_view kOneKvMemory = "KV is in the memory of the device that computes";
+constexpr std::string_view kNoPieces =
+    "a prompt shares blocks from its beginning on; pieces behind a change are computed again";
+constexpr std::string_view kAnyPrefix = "every prompt finds its prefix, whoever computed it";
+constexpr std::string_view kNoImages = "images, audio and video are not supported here";
+constexpr std::string_view kOneMatcher = "grammars have one matcher here";
 constexpr std::string_view kTierFlags = "tiers are --kv-host-size, --kv-disk and --kv-remote here";
 constexpr std::string_view kRequestSays = "every request says it for itself here";
 constexpr std::string_view kVerbose =
@@ -98,8 +105,9 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--page-size", kSglang, "--block-size"},
     {"--disable-radix-cache", kSglang, "--no-enable-prefix-caching"},
     {"--no-cache-prompt", kLlama, "--no-enable-prefix-caching"},
-    {"-sps", kLlama, "--enable-prefix-caching"},
-    {"--slot-prompt-similarity", kLlama, "--enable-prefix-caching"},
+    {"-sps", kLlama, kAnyPrefix},
+    {"--slot-prompt-similarity", kLlama, kAnyPrefix},
+    {"--cache-reuse", kLlama, kNoPieces},
     {"--radix-eviction-policy", kSglang, "--kv-eviction"},
     {"--kv-offloading-size", kVllm, "--kv-host-size", kUnit},
     {"--swap-space", kVllm, "--kv-host-size", kUnit},
@@ -143,31 +151,35 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--num-predict", kOllama, "--max-output-tokens"},
     {"-n", kLlama, "--max-output-tokens"},
     {"--seed", kVllm, kRequestSays},
-    {"--temp", kLlama, "--override-generation-config", kJsonDefaults},
-    {"--temperature", kLlama, "--override-generation-config", kJsonDefaults},
-    {"--top-k", kLlama, "--override-generation-config", kJsonDefaults},
-    {"--top-p", kLlama, "--override-generation-config", kJsonDefaults},
-    {"--min-p", kLlama, "--override-generation-config", kJsonDefaults},
-    {"--repeat-penalty", kLlama, "--override-generation-config", kJsonDefaults},
+    {"--temp", kLlama, "--override-generation-config", " '{\"temperature\": 0.5}'"},
+    {"--temperature", kLlama, "--override-generation-config", " '{\"temperature\": 0.5}'"},
+    {"--top-k", kLlama, "--override-generation-config", " '{\"top_k\": 40}'"},
+    {"--top-p", kLlama, "--override-generation-config", " '{\"top_p\": 0.9}'"},
+    {"--min-p", kLlama, "--override-generation-config", " '{\"min_p\": 0.05}'"},
+    {"--repeat-penalty", kLlama, "--override-generation-config",
+     " '{\"repetition_penalty\": 1.1}'"},
     {"--repeat-last-n", kLlama, "a repetition penalty sees the whole sequence here"},
     {"--rope-freq-base", kLlama, "it is the model's; --hf-overrides changes a folder's rope_theta"},
     {"--cpu-offload-gb", kVllm, "weights are in one memory here, and KV has --kv-host-size"},
     {"--root-path", kVllm, kNone},
     {"--download-dir", kVllm, "--model", ": names are looked up where PAGODA_MODELS says"},
-    {"--data-parallel-size", kVllm, kNone},
-    {"-dp", kVllm, kNone},
+    {"--data-parallel-size", kVllm, kOneDevice},
+    {"-dp", kVllm, kOneDevice},
     {"--load-format", kVllm, kFileTypes},
-    {"--tensor-parallel-size", kVllm, kNone},
-    {"--pipeline-parallel-size", kVllm, kNone},
-    {"--tp-size", kSglang, kNone},
-    {"--pp-size", kSglang, kNone},
-    {"--tp", kSglang, kNone},
-    {"--pp", kSglang, kNone},
-    {"-tp", kVllm, kNone},
-    {"-sm", kLlama, kNone},
-    {"--split-mode", kLlama, kNone},
-    {"-ts", kLlama, kNone},
-    {"--tensor-split", kLlama, kNone},
+    {"--tensor-parallel-size", kVllm, kOneDevice},
+    {"--pipeline-parallel-size", kVllm, kOneDevice},
+    {"--tp-size", kSglang, kOneDevice},
+    {"--pp-size", kSglang, kOneDevice},
+    {"--tp", kSglang, kOneDevice},
+    {"--pp", kSglang, kOneDevice},
+    {"-tp", kVllm, kOneDevice},
+    {"-pp", kVllm, kOneDevice},
+    {"-mg", kLlama, kOneDevice},
+    {"--main-gpu", kLlama, kOneDevice},
+    {"-sm", kLlama, kOneDevice},
+    {"--split-mode", kLlama, kOneDevice},
+    {"-ts", kLlama, kOneDevice},
+    {"--tensor-split", kLlama, kOneDevice},
     {"--disaggregation-mode", kSglang, kNone},
     {"--server-role", kTensorrt, kNone},
     {"--speculative-algorithm", kSglang, "--speculative-config", " '{\"method\": \"ngram\"}'"},
@@ -184,14 +196,57 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--spec-ngram-mod-n-max", kLlama, kDraftLengths},
     {"--enable-lora", kVllm, kNone},
     {"--lora", kLlama, kNone},
+    {"-hfd", kLlama, "--model-draft", kPullFirst},
+    {"--hf-repo-draft", kLlama, "--model-draft", kPullFirst},
+    {"-hfv", kLlama, kNone},
+    {"-hft", kLlama, "pagoda pull reads HF_TOKEN"},
+    {"--hf-token", kVllm, "pagoda pull reads HF_TOKEN"},
+    {"-td", kLlama, "--threads"},
+    {"--threads-draft", kLlama, "--threads"},
+    {"-tbd", kLlama, "--threads"},
+    {"-ctkd", kLlama, "a draft model keeps KV in the default format"},
+    {"-ctvd", kLlama, "a draft model keeps KV in the default format"},
+    {"-cd", kLlama, "a draft model has its model's context"},
+    {"-ngld", kLlama, "a draft model computes on its model's device"},
+    {"-devd", kLlama, "a draft model computes on its model's device"},
+    {"--draft-min", kLlama, kDraftLengths},
+    {"--draft-p-min", kLlama, kDraftLengths},
+    {"-to", kLlama, "a request has no time limit here; a client that leaves ends it"},
+    {"--timeout", kLlama, "a request has no time limit here; a client that leaves ends it"},
+    {"-cmoe", kLlama, kOneDevice},
+    {"--cpu-moe", kLlama, kOneDevice},
+    {"-ncmoe", kLlama, kOneDevice},
+    {"--n-cpu-moe", kLlama, kOneDevice},
+    {"-ot", kLlama, kOneDevice},
+    {"--override-tensor", kLlama, kOneDevice},
+    {"-nkvo", kLlama, kOneKvMemory},
+    {"--no-kv-offload", kLlama, kOneKvMemory},
+    {"-lv", kLlama, kVerbose},
+    {"--log-verbosity", kLlama, kVerbose},
+    {"-s", kLlama, kRequestSays},
+    {"--keep", kLlama, kTruncation},
+    {"--reasoning-budget", kLlama, "requests say how much a model thinks: reasoning_effort"},
+    {"--yarn-orig-ctx", kLlama, "--rope-scaling"},
+    {"--rope-scale", kLlama, "--rope-scaling"},
+    {"--slots", kLlama, "/cache/map and /v1/loads show what runs"},
+    {"--props", kLlama, kNone},
+    {"--no-webui", kLlama, "the page is always at /"},
+    {"--prio", kLlama, "nice sets a process's priority"},
+    {"--max-logprobs", kVllm, "a request may ask for 20 log-probabilities a token"},
+    {"--limit-mm-per-prompt", kVllm, kNoImages},
+    {"--config", kVllm, "every flag has an environment variable, and flags are few"},
+    {"--no-enable-chunked-prefill", kVllm, "prefill is always chunked"},
+    {"--task", kVllm, "a server generates, and embeds at /v1/embeddings"},
+    {"--runner", kVllm, "a server generates, and embeds at /v1/embeddings"},
+    {"-q", kVllm, "--quantization"},
     {"--tool-parser", kTensorrt, "--tool-call-parser"},
     {"--reasoning-format", kLlama, kReadReasoning},
-    {"--structured-outputs-config", kVllm, kNone},
-    {"--grammar-backend", kSglang, kNone},
+    {"--structured-outputs-config", kVllm, kOneMatcher},
+    {"--grammar-backend", kSglang, kOneMatcher},
     {"--grammar", kLlama, kNone},
     {"--json-schema", kLlama, kNone},
-    {"-mm", kLlama, kNone},
-    {"--mmproj", kLlama, kNone},
+    {"-mm", kLlama, kNoImages},
+    {"--mmproj", kLlama, kNoImages},
     {"--rerank", kLlama, kNone},
     {"--reranking", kLlama, kNone},
     {"--quantization", kVllm, kFileTypes},  // of commands other than serve, run and chat
@@ -199,7 +254,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--enable-sleep-mode", kVllm, kNone},
     {"--sleep-idle-seconds", kLlama, kNone},
     {"--allow-auto-truncate", kSglang, kTruncation},
-    {"--context-shift", kLlama, "--kv-policy streaming:4+W goes on past the context"},
+    {"--context-shift", kLlama, "answers go on past the context by --kv-policy streaming:4+W"},
 });
 
 // Taken by serve, run and chat, so that scripts go on working; what would change an answer, its
@@ -228,6 +283,25 @@ constexpr auto kIdleFlags = std::to_array<IdleFlag>({
     {"--enable-log-requests", kVllm, "there is a line per request unless --log-format is none"},
     {"--disable-log-stats", kVllm, "there are no lines of statistics; /metrics has them"},
     {"--trust-remote-code", kVllm, "no code of a model is ever run"},
+    {"--async-scheduling", kVllm, "a GPU is always given the next step ahead"},
+    {"--uvicorn-log-level", kVllm, "there is no other server behind this one", "N"},
+    {"--attention-backend", kVllm, "there is one", "N"},
+    {"--compilation-config", kVllm, "there is nothing to compile", "N"},
+    {"--guided-decoding-backend", kVllm, kOneMatcher, "N"},
+    {"--tensor-parallel-size", kVllm, kOneDevice, "1", true},
+    {"--pipeline-parallel-size", kVllm, kOneDevice, "1", true},
+    {"--data-parallel-size", kVllm, kOneDevice, "1", true},
+    {"-tp", kVllm, kOneDevice, "1", true},
+    {"-pp", kVllm, kOneDevice, "1", true},
+    {"-dp", kVllm, kOneDevice, "1", true},
+    {"--tp-size", kSglang, kOneDevice, "1", true},
+    {"--pp-size", kSglang, kOneDevice, "1", true},
+    {"--tp", kSglang, kOneDevice, "1", true},
+    {"--swap-space", kVllm, "there is no host tier without --kv-host-size", "0", true},
+    {"-kvu", kLlama, "all sequences share one KV memory"},
+    {"--kv-unified", kLlama, "all sequences share one KV memory"},
+    {"--swa-full", kLlama, "what a window no longer shows is never asked for"},
+    {"--defrag-thold", kLlama, "pages are not moved", "N"},
     {"--log-requests", kSglang, "there is a line per request unless --log-format is none"},
     {"--enable-priority-scheduling", kSglang, kAlways},
     {"--enable-cache-report", kSglang, kAlways},
@@ -291,10 +365,12 @@ std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view 
   const IdleFlag* const idle = find_idle(word);
   if (idle == nullptr || has(known, plain_name(word))) return std::nullopt;
   const std::string_view shown = word.substr(0, word.find('='));
-  const bool has_value =
-      shown.size() == word.size() && !next.empty() && is_among(idle->values, next);
+  const bool is_joined = shown.size() < word.size();
+  const std::string_view value = is_joined ? word.substr(shown.size() + 1) : next;
+  const bool has_value = !value.empty() && is_among(idle->values, value);
+  if (idle->needs_value && !has_value) return std::nullopt;
   return TakenFlag{fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why),
-                   has_value ? std::size_t{2} : std::size_t{1}};
+                   has_value && !is_joined ? std::size_t{2} : std::size_t{1}};
 }
 
 bool is_foreign_flag(std::string_view word) {

@@ -16,7 +16,8 @@ constexpr const char* kVerifyExamples =
     "  pagoda verify model.gguf --device cuda\n"
     "  pagoda verify --kv-remote redis://127.0.0.1:6379 --json\n"
     "Runs the same prompts in every way this machine has: alone with nothing cached, from the "
-    "cache, from tiers, in a batch, in chunks, preempted, forked, with 1, 2, 3, 5 and 8 threads. "
+    "cache, from tiers, in a batch, in chunks, drafted, preempted, forked, with 1, 2, 3, 5 and 8 "
+    "threads. "
     "Tokens and log-probabilities must be equal to the last bit: else the first token that is not "
     "is named, and the exit status is 1. Ways that are not here are named, too.";
 

@@ -23,10 +23,10 @@ constexpr const char* kOverridesKey = "pagoda.overrides";
 
 Result<JsonValue> parse_object(const std::string& text, std::string_view name) {
   Result<JsonValue> json = text::parse_strict_json(text);
-  if (!json.ok()) {
+  if (!json.ok() && text.find('{') != std::string::npos) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, json.error().message)};
   }
-  if (json.value().is_object()) return json;
+  if (json.ok() && json.value().is_object()) return json;
   return Error{ErrorCode::kInvalidArgument,
                fmt::format("{}: expected a JSON object, such as {{\"rope_type\": \"yarn\", "
                            "\"factor\": 4.0, \"original_max_position_embeddings\": 32768}}",

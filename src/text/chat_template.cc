@@ -105,7 +105,8 @@ Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Toke
   stream.read(source.data(), static_cast<std::streamsize>(source.size()));
   source.resize(static_cast<std::size_t>(stream.gcount()));
   if (!stream.is_open() || stream.bad()) {
-    return Error{ErrorCode::kIo, fmt::format("cannot read the chat template '{}'", path)};
+    return Error{ErrorCode::kIo,
+                 fmt::format("cannot read the chat template '{}': no such file", path)};
   }
   return parse_of(path, source, tokenizer);
 }

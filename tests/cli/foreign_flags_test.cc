@@ -30,9 +30,9 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag :
        {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-draft-n-min",
         "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
-        "--tp", "-sm", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
+        "--tp", "-sm", "-sps", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
         "--root-path", "--kv-transfer-config"}) {
-    const Captured answer = run_captured({"serve", flag, "1"});
+    const Captured answer = run_captured({"serve", flag, "2"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
     EXPECT_THAT(answer.err, HasSubstr(std::string("unknown option ") + flag + " (")) << flag;
@@ -41,6 +41,33 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   }
   EXPECT_THAT(run_captured({"serve", "-hf", "foo/bar"}).err,
               HasSubstr("llama.cpp's -hf is --model here"));
+}
+
+// What begins with a flag of ours is not read as that flag and a value: -hfd is no call for help.
+TEST(ForeignFlags, OfSeveralLettersAreNamedWhole) {
+  for (const char* const flag : {"-hfd", "-hft", "-hfv", "-to", "-td", "-ctkd", "-cmoe", "-mg",
+                                 "-cd", "-ot", "-nkvo", "-lv", "-xyz"}) {
+    const Captured answer = run_captured({"serve", flag, "2"});
+    EXPECT_EQ(answer.exit_status, 2) << flag;
+    EXPECT_EQ(answer.out, "") << flag;
+    EXPECT_THAT(answer.err, HasSubstr(std::string("unknown option ") + flag)) << flag;
+  }
+  EXPECT_THAT(run_captured({"serve", "-t8", "--port", "x"}).err, HasSubstr("--port: x"));
+}
+
+// One GPU is what a script for one GPU asks for; more are refused.
+TEST(ForeignFlags, ThatAskForOneDeviceAreTaken) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"serve", "--tensor-parallel-size", "1", "--port", "x"},
+        {"serve", "--tensor-parallel-size=1", "--port", "x"},
+        {"serve", "-tp", "1", "--swap-space", "0", "--port", "x"}}) {
+    const std::string told = run_captured(words).err;
+    EXPECT_THAT(told, HasSubstr("does nothing here"));
+    EXPECT_THAT(told, HasSubstr("--port: x"));
+    EXPECT_THAT(told, Not(HasSubstr("unknown")));
+  }
+  EXPECT_THAT(run_captured({"serve", "--tensor-parallel-size", "2"}).err,
+              HasSubstr("unknown option --tensor-parallel-size (vLLM's"));
 }
 
 // "-p -hf" has a prompt that looks like a flag, and "-- -hf" a model.
@@ -136,7 +163,6 @@ TEST(ForeignFlags, AreAnsweredWithOurs) {
                                  "-tb",
                                  "-cram",
                                  "-fit",
-                                 "-sps",
                                  "--slot-save-path",
                                  "--admin-api-key",
                                  "--threads-batch",
