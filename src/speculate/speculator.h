@@ -94,7 +94,7 @@ class Speculator {
   bool weighs_costs() const {
     return forced_ != nullptr ? forced_->weighs_costs() : options_.weighs_costs;
   }
-  // What was offered of a sequence's drafts.
+  // The draft that was offered of a sequence.
   struct Offered {
     SequenceDrafting* drafting;
     DraftMethod method;

@@ -1,6 +1,6 @@
 // StepDrafts shares the rows of a step among the drafts that its sequences could have.
 //
-// Of all draft tokens the likeliest come first, whosesoever they are, and as many as give most
+// The likeliest draft tokens come first, whosesoever they are, and as many are taken as give most
 // tokens a second for the whole step. A step's time grows by jumps where rows are computed by
 // tiles, so that a draft which does not pay alone may pay beside others.
 #pragma once

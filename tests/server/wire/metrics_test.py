@@ -273,7 +273,9 @@ class Documents(unittest.TestCase):
             guide = metric_names(file.read())
         ends = tuple(HISTOGRAM_ENDS)
         families = set()
-        for family in self.page.families:
+        with served.Served(served.STORIES, "--kv-host-size", "16MiB") as server:
+            with_tiers = Page(server)
+        for family in with_tiers.families:
             families.add(family.name + ("_total" if family.type == "counter" else ""))
         self.assertEqual({n for n in guide if not n.endswith(ends)}, families)
 
