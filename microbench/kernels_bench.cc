@@ -2,8 +2,8 @@
 //   kernels_bench --benchmark_filter=matmul/avx2
 #include <benchmark/benchmark.h>
 
-#include <string>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/large_array.h"

@@ -127,9 +127,8 @@ std::string unknown_words(const CommandLine::Outcome& outcome,
 
 // True: a flag of several letters behind one dash, as other servers have them. Values that stand
 // right behind our flags of one letter are numbers: "-t8".
-bool is_short_name(const std::string& word) {
+bool is_short_name(std::string_view name) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  const std::string name = word.substr(0, word.find('='));
   return name.size() > 2 && name.size() <= 8 && name[0] == '-' &&
          std::all_of(name.begin() + 1, name.end(), is_letter);
 }
@@ -144,7 +143,7 @@ std::string foreign_short_flags(const std::vector<std::string>& words,
   for (const std::size_t at : place.flags) {
     const std::string& word = words[at];
     const std::string name = word.substr(0, word.find('='));
-    const bool is_short = is_short_name(word);
+    const bool is_short = is_short_name(name);
     const std::optional<std::string> hint = foreign_flag_hint(word, place.possible);
     const bool is_known =
         std::find(place.possible.begin(), place.possible.end(), name) != place.possible.end();

@@ -106,7 +106,7 @@ Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Toke
   source.resize(static_cast<std::size_t>(stream.gcount()));
   if (!stream.is_open() || stream.bad()) {
     return Error{ErrorCode::kIo,
-                 fmt::format("cannot read the chat template '{}': no such file", path)};
+                 fmt::format("cannot read the chat template '{}': expected a file", path)};
   }
   return parse_of(path, source, tokenizer);
 }

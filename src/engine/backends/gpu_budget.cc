@@ -52,16 +52,13 @@ Result<std::uint32_t> count_blocks(const GpuBudget& budget) {
                                shown(taken), shown(budget.page_bytes))};
     }
   }
-  const std::uint64_t blocks =
-      static_cast<std::uint64_t>(static_cast<double>(bytes) * budget.share) / budget.page_bytes;
+  const auto own = static_cast<std::uint64_t>(static_cast<double>(bytes) * budget.share);
+  const std::uint64_t blocks = own / budget.page_bytes;
   if (blocks == 0) {
-    return Error{
-        ErrorCode::kExhausted,
-        fmt::format("of the {} for KV caches {} are the model's beside its draft model: no "
-                    "block of {}",
-                    shown(bytes),
-                    shown(static_cast<std::uint64_t>(static_cast<double>(bytes) * budget.share)),
-                    shown(budget.page_bytes))};
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("of the {} for KV caches {} are the model's beside its draft model: "
+                             "no block of {}",
+                             shown(bytes), shown(own), shown(budget.page_bytes))};
   }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, UINT32_MAX - 1));
 }
