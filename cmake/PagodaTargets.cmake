@@ -56,6 +56,14 @@ if(PAGODA_SANITIZE)
     # its locks. Of code that is watched GCC no longer sees that an empty std::optional is not read.
     target_compile_options(pagoda_flags INTERFACE
       -Wno-mismatched-new-delete -Wno-tsan -Wno-maybe-uninitialized)
+    # AddressSanitizer keeps frames of functions that have returned, and those are aligned to 32 bytes;
+    # GCC 13 moves vectors of 64 bytes to and from them as if they were aligned.
+    include(CheckCXXCompilerFlag)
+    check_cxx_compiler_flag(-Wa,-muse-unaligned-vector-move PAGODA_UNALIGNED_VECTOR_MOVES)
+    if(PAGODA_UNALIGNED_VECTOR_MOVES)
+      target_compile_options(pagoda_flags INTERFACE
+        $<$<COMPILE_LANGUAGE:CXX>:-Wa,-muse-unaligned-vector-move>)
+    endif()
   endif()
 endif()
 if(PAGODA_FUZZ)

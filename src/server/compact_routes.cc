@@ -61,8 +61,8 @@ Json question_of(const Json& chat, Json messages) {
   Json question = Json::object();
   Json::object_t::Container& fields = question.get_ref<Json::object_t&>();
   for (const auto& [name, value] : chat.items()) {
-    const bool is_of_answer = std::any_of(kOfTheAnswer.begin(), kOfTheAnswer.end(),
-                                          [&](const char* other) { return name == other; });
+    const bool is_of_answer =
+        std::find(kOfTheAnswer.begin(), kOfTheAnswer.end(), name) != kOfTheAnswer.end();
     if (!is_of_answer && name != "messages") fields.emplace_back(name, value);
   }
   question["messages"] = std::move(messages);

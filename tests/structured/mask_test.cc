@@ -290,8 +290,12 @@ TEST(MaskTest, AmbiguousListsStaySmall) {
 // However deep a value is nested, it has an end.
 TEST(MaskTest, NestingAsDeepAsAllowedCanBeClosed) {
   const auto vocabulary = toy_vocabulary();
-  for (const auto& [open, close] :
-       std::vector<std::pair<std::string, std::string>>{{"{\"a\":", "}"}, {"[", "]"}}) {
+  struct Nesting {
+    std::string open, close;
+  };
+  for (const Nesting& nesting : {Nesting{"{\"a\":", "}"}, Nesting{"[", "]"}}) {
+    const auto& open = nesting.open;
+    const auto& close = nesting.close;
     const auto grammar =
         open == "[" ? grammar_from_schema(nlohmann::ordered_json::parse(R"({"type":"array"})"))
                     : grammar_of_json_object();

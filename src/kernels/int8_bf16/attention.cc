@@ -324,8 +324,8 @@ void for_query_blocks(const Attention& job, const AttentionRows& rows, KeySplit 
   const std::size_t key_lines = layout.key_dim / kv::memory::run_units(layout.elements.keys);
   const std::size_t value_lines =
       with_values ? parts.value_columns / kv::memory::run_units(layout.elements.values) : 0;
-  SplitCall call = {job,   rows,      keys.kv_head, group, keys.split,
-                    parts, key_lines, value_lines,  {},    {},         0};
+  SplitCall call = {job,       rows,        keys.kv_head, group, keys.split, parts,
+                    key_lines, value_lines, {},           {},    0};
   pages.fill(call.sides, with_values);
   if (job.next != nullptr) {
     call.next_tiles = pages.find_keys(*job.next, last_position + 1, call.next_keys, kFetchAhead);
@@ -343,8 +343,7 @@ void for_query_blocks(const Attention& job, const AttentionRows& rows, KeySplit 
 }  // namespace
 
 std::size_t attention_scratch(std::size_t key_dim, std::size_t value_dim) {
-  const AttentionScratch parts(key_dim, value_dim, nullptr);
-  return parts.bytes(nullptr);
+  return AttentionScratch(key_dim, value_dim, nullptr).bytes;
 }
 
 void attend_split(const Attention& job, const AttentionRows& rows, std::uint32_t kv_head,

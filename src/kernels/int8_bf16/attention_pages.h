@@ -16,23 +16,28 @@ inline constexpr std::size_t kCallQueries = 32;  // that share a load of keys: t
 inline constexpr std::size_t kStepDimensions = 32;
 inline constexpr std::size_t kSplitTiles = kInt8Bf16SplitKeys / kKeyTile;
 
-// The parts of one thread's scratch memory.
+// Parts of memory one behind the other. Where there is no memory yet, they are counted alone.
+class PartsInTurn {
+ public:
+  explicit PartsInTurn(std::byte* memory) : memory_(memory) {}
+
+  template <typename T>
+  T* take(std::size_t count) {
+    T* const part = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
+    bytes_ += count * sizeof(T);
+    return part;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* memory_;
+  std::size_t bytes_ = 0;
+};
+
+// The parts of one thread's scratch memory, or of none: then only `bytes` is asked.
 struct AttentionScratch {
   AttentionScratch(std::size_t key_dim, std::size_t value_dim, std::byte* scratch)
-      : steps(round_up(key_dim, kStepDimensions) / kStepDimensions),
-        k_blocks(k_blocks_of(key_dim)),
-        value_columns(round_up(value_dim, 16)),
-        queries(reinterpret_cast<std::uint16_t*>(scratch)),
-        scores(reinterpret_cast<float*>(scratch + kCallQueries * k_blocks * sizeof(Int8Limbs))),
-        sums(scores + kCallQueries * kInt8Bf16SplitKeys),
-        key_scales(sums + kCallQueries * value_columns),
-        value_scales(key_scales + groups_max(key_dim) * kInt8Bf16SplitKeys),
-        query_scales(value_scales + groups_max(value_dim) * kInt8Bf16SplitKeys),
-        lows(reinterpret_cast<std::int32_t*>(query_scales + kCallQueries)),
-        highs(lows + kCallQueries * 16),
-        int_weights(reinterpret_cast<std::byte*>(highs + kCallQueries * 16)),
-        keys(int_weights + kCallQueries * kIntWeightStride),
-        values(keys + kSplitTiles * key_tile_bytes()) {}
+      : AttentionScratch(key_dim, value_dim, PartsInTurn(scratch)) {}
 
   std::size_t steps;          // of 32 dimensions of a key
   std::size_t k_blocks;       // of 64 dimensions
@@ -48,6 +53,7 @@ struct AttentionScratch {
   std::byte* int_weights;     // [32][split / 16] weights of values that are integers (int_rows.h)
   std::byte* keys;            // [split / 16] tiles of keys
   std::byte* values;          // [split / 16] tiles of values
+  std::size_t bytes;          // of all of them
 
   // [256] of two bytes at the beginning of the query's scores: the first cache holds no more than
   // those.
@@ -63,9 +69,24 @@ struct AttentionScratch {
   std::size_t query_stride() const { return k_blocks * sizeof(Int8Limbs); }
   std::size_t key_tile_bytes() const { return steps * 1024; }
   std::size_t value_tile_bytes() const { return 8 * 4 * value_columns; }
-  std::size_t bytes(const std::byte* scratch) const {
-    return static_cast<std::size_t>(values + kSplitTiles * value_tile_bytes() - scratch);
-  }
+
+ private:
+  AttentionScratch(std::size_t key_dim, std::size_t value_dim, PartsInTurn parts)
+      : steps(round_up(key_dim, kStepDimensions) / kStepDimensions),
+        k_blocks(k_blocks_of(key_dim)),
+        value_columns(round_up(value_dim, 16)),
+        queries(parts.take<std::uint16_t>(kCallQueries * query_stride() / sizeof(std::uint16_t))),
+        scores(parts.take<float>(kCallQueries * kInt8Bf16SplitKeys)),
+        sums(parts.take<float>(kCallQueries * value_columns)),
+        key_scales(parts.take<float>(groups_max(key_dim) * kInt8Bf16SplitKeys)),
+        value_scales(parts.take<float>(groups_max(value_dim) * kInt8Bf16SplitKeys)),
+        query_scales(parts.take<float>(kCallQueries)),
+        lows(parts.take<std::int32_t>(kCallQueries * 16)),
+        highs(parts.take<std::int32_t>(kCallQueries * 16)),
+        int_weights(parts.take<std::byte>(kCallQueries * kIntWeightStride)),
+        keys(parts.take<std::byte>(kSplitTiles * key_tile_bytes())),
+        values(parts.take<std::byte>(kSplitTiles * value_tile_bytes())),
+        bytes(parts.bytes()) {}
 };
 
 // The right-hand sides of a split by tile of keys, counted from the split's first.
