@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "engine/explain_request.h"
 #include "engine/page_drops.h"
 #include "engine/tiers/tiers.h"
 
@@ -18,13 +19,13 @@ Core::Core(const CoreOptions& options, kv::Cache& cache, sched::TenantTable& ten
       runner_(runner),
       clock_(clock),
       scheduler_(options.scheduler, cache, tenants, runner.launches_ahead()),
-      meters_(tenants),
+      meters_(tenants, options.tiers.tokens_per_second),
       drafting_(
           {options.speculation, options.drafter, options.draft_model, options.limits.vocabulary},
           cache, scheduler_, runner, meters_, clock),
       assembler_(cache.options().groups.size(), options.scheduler.sequences_max) {
   if (!options.tiers.stores.empty() && cache.options().share) {
-    tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_);
+    tiers_ = std::make_unique<Tiers>(options_.tiers, cache_, scheduler_, meters_.prompt_rate());
   }
 }
 
@@ -152,15 +153,8 @@ kv::CacheScope Core::scope_of(const Request& request) {
 // Explains the request as if it ran now.
 void Core::explain(const Request& request, ReplySink& sink) {
   const kv::CacheScope scope = scope_of(request);
-  SequenceRecord record;
-  record.prompt_tokens = request.prompt.size();
-  record.explanation =
-      scheduler_.explain(scope, request.prompt, cache_.match(scope, request.prompt),
-                         request.sampling.prompt_logprobs.has_value());
-  if (tiers_ && !request.sampling.prompt_logprobs) {
-    tiers_->explain(scope, request.prompt, request.block_hashes, *record.explanation);
-  }
-  record.prompt_tokens_cached = record.explanation->tokens_matched;
+  SequenceRecord record =
+      explain_request(request, scope, {cache_, scheduler_, meters_, tiers_.get()});
   record.arrived_ns = record.finished_ns = clock_.now_ns();
   for (std::uint32_t i = 0; i < request.sampling.n; ++i) {
     sink.on_finish(i, FinishReason::kStop, record, {});

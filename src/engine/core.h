@@ -106,6 +106,7 @@ class Core {
   const Counters& counters() const { return meters_.counters(); }
   // Any thread may read the distributions.
   const Distributions& distributions() const { return meters_.distributions(); }
+  const RateMeter& prompt_rate() const { return meters_.prompt_rate(); }
   const sched::Scheduler& scheduler() const { return scheduler_; }
   // Counts running sequences that get no tokens of a step because nobody reads their output.
   std::uint64_t sequences_paused() const { return sequences_paused_; }

@@ -57,7 +57,7 @@ void Core::collect() {
   // Launches are computed one after the other.
   const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
   const double seconds = seconds_between(computed_from_ns, collected_ns);
-  if (tiers_) tiers_->note_step(tokens_computed, seconds);
+  meters_.note_step(tokens_computed, seconds);
   if (!collected.was_slowed) drafting_.note_step(step, seconds);
   collected_before_ns_ = collected_ns;
 }

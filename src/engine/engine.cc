@@ -31,7 +31,6 @@ void note_tiers(const Tiers& tiers, Snapshot& now) {
                     .seconds_reading = loader.seconds_reading(i),
                     .bytes_per_second = loader.bytes_per_second(i).value_or(0)};
   }
-  now.prompt_tokens_per_second = loader.tokens_per_second().value_or(0);
   now.tier_blocks_skipped = tiers.writer().blocks_skipped();
 }
 
@@ -277,6 +276,7 @@ void Engine::publish() {
   now.blocks_deduplicated = stats.blocks_deduplicated;
   now.pages_dropped = stats.pages_dropped;
   now.is_lost = core_.is_lost();
+  now.prompt_tokens_per_second = core_.prompt_rate().units_per_second().value_or(0);
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retention().version() != retained_version_) publish_retained();

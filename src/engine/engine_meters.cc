@@ -19,6 +19,12 @@ void EngineMeters::note_launch(std::uint32_t tokens, std::size_t sequences) {
   counters_.sequences_stepped += sequences;
 }
 
+void EngineMeters::note_step(std::uint64_t tokens, double seconds) {
+  // A step of fewer tokens says how fast outputs are decoded, not how fast prompts are prefilled.
+  constexpr std::uint64_t kTokensOfPrompts = 16;
+  if (tokens >= kTokensOfPrompts) prompt_rate_.add(static_cast<double>(tokens), seconds);
+}
+
 void EngineMeters::note_start(const OpenSequence& seq) {
   counters_.misses.add(seq.explanation);
   if (seq.compute_whole_prompt) return;

@@ -10,6 +10,7 @@
 #include "engine/distributions.h"
 #include "engine/finish_reason.h"
 #include "engine/open_request.h"
+#include "engine/rate_meter.h"
 #include "engine/reply.h"
 #include "engine/request.h"
 #include "engine/snapshot.h"
@@ -21,16 +22,23 @@ namespace pagoda::engine {
 class EngineMeters {
  public:
   // The tenants must outlive the meters.
-  explicit EngineMeters(sched::TenantTable& tenants) : tenants_(tenants) {}
+  // `tokens_per_second`: of prompts, as an earlier process measured it; 0: unknown.
+  EngineMeters(sched::TenantTable& tenants, double tokens_per_second) : tenants_(tenants) {
+    if (tokens_per_second > 0) prompt_rate_.add(tokens_per_second, 1);
+  }
 
   const Counters& counters() const { return counters_; }
   const Distributions& distributions() const { return distributions_; }
+  // Tokens of prompts that are computed in a second.
+  const RateMeter& prompt_rate() const { return prompt_rate_; }
 
   // A request was refused before it became a task.
   void note_refused(const Request& request, FinishReason reason);
   void note_preemptions(std::size_t sequences) { counters_.preemptions += sequences; }
   // A step was launched: so many tokens of so many sequences.
   void note_launch(std::uint32_t tokens, std::size_t sequences);
+  // A step computed so many tokens in so many seconds.
+  void note_step(std::uint64_t tokens, double seconds);
   void note_phase(StepPhase phase, std::int64_t from_ns, std::int64_t to_ns) {
     distributions_.observe_phase(phase, from_ns, to_ns);
   }
@@ -54,6 +62,7 @@ class EngineMeters {
   sched::TenantTable& tenants_;
   Counters counters_;
   Distributions distributions_;
+  RateMeter prompt_rate_;
 };
 
 }  // namespace pagoda::engine

@@ -12,6 +12,7 @@
 #include "engine/finish_reason.h"
 #include "engine/sampled_token.h"
 #include "engine/tiers/load_record.h"
+#include "engine/turn_estimate.h"
 #include "kv/explanation.h"
 
 namespace pagoda::engine {
@@ -50,6 +51,7 @@ struct SequenceRecord {
   std::optional<RetainOutcome> retain;          // where asked for, once the prompt was computed
   std::vector<RetainOutcome> breakpoints = {};  // one for each, once the prompt was computed
   std::optional<kv::Explanation> explanation;   // where asked for, once the sequence ran
+  std::optional<TurnEstimate> estimate = {};    // of requests that are explained alone
   std::uint64_t blocks_demoted = 0;             // by CacheAction::kDemote
   std::vector<float> embedding = {};            // where pooling was asked for
   DraftCounts drafts = {};

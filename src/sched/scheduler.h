@@ -85,6 +85,9 @@ class Scheduler {
   // computing. With compute_whole_prompt no cached token is used.
   kv::Explanation explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                           const kv::Match& match, bool compute_whole_prompt) const;
+  // Returns how many prompt tokens are to be computed before those of a request that came now with
+  // this priority: an upper bound, since its tenant may have its turn earlier.
+  std::uint64_t tokens_before(std::int32_t priority) const;
 
   // Returns a sequence whose deadline has passed, for the caller to finish; nullptr: none has.
   SequenceTask* expired(std::int64_t now_ns) const;

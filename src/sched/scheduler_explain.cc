@@ -31,4 +31,22 @@ kv::Explanation Scheduler::explain(const kv::CacheScope& scope, std::span<const 
   return why;
 }
 
+std::uint64_t Scheduler::tokens_before(std::int32_t priority) const {
+  // More lookups than these would hold up the engine for who only asks; the rest counts whole.
+  constexpr std::size_t kLookupsMax = 64;
+  std::uint64_t tokens = 0;
+  for (const SequenceTask* const task : running_) {
+    const std::uint64_t computed = std::min(task->tokens_computed(), task->prompt_tokens);
+    if (task->priority <= priority && !task->is_paused()) tokens += task->prompt_tokens - computed;
+  }
+  std::size_t lookups = 0;
+  waiting_.for_each([&](const SequenceTask& task) {
+    if (task.priority > priority) return;
+    const bool asks = !task.compute_whole_prompt && lookups++ < kLookupsMax;
+    tokens += task.prompt_tokens;
+    if (asks) tokens -= std::min(cache_.match(*task.scope, task.tokens).tokens, task.prompt_tokens);
+  });
+  return tokens;
+}
+
 }  // namespace pagoda::sched

@@ -197,6 +197,7 @@ void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
   submitted.retain = record.retain;
   submitted.breakpoints = record.breakpoints;
   submitted.explanation = record.explanation;
+  submitted.estimate = record.estimate;
   submitted.embedding = record.embedding;
   submitted.blocks_demoted = record.blocks_demoted;
   submitted.drafts.add(record.drafts);
@@ -371,7 +372,7 @@ Usage Completion::usage() const {
   const kv::KvPolicy policy = engine::policy_of(request_.engine, model_.engine.limits());
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const std::uint64_t output = choices_[i].text.tokens();
-    usage.add_completion(output);
+    usage.add_completion(output, choices_[i].text.reasoning_tokens());
     const Prompt& prompt = request_.prompts[i / request_.choices_per_prompt()];
     if (policy.is_full()) continue;
     usage.add_bounded(policy, {prompt.tokens.size(), prompt.tokens.size() + output},

@@ -91,6 +91,7 @@ class Completion {
     std::optional<engine::RetainOutcome> retain;
     std::vector<engine::RetainOutcome> breakpoints;
     std::optional<kv::Explanation> explanation;
+    std::optional<engine::TurnEstimate> estimate;
     std::vector<float> embedding;
     std::uint64_t blocks_demoted = 0;
     engine::DraftCounts drafts = {};    // of all its sequences that ended

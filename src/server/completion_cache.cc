@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "server/api/cache_explain.h"
+#include "server/api/kv_estimate.h"
 #include "server/api/retain.h"
 #include "server/completion.h"
 
@@ -100,8 +101,12 @@ Json Completion::explained() const {
   Json all = Json::array();
   for (std::size_t i = 0; i < submitted_.size(); ++i) {
     const std::optional<kv::Explanation>& why = submitted_[i].explanation;
-    all.push_back(why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms)
-                      : Json(nullptr));
+    Json told =
+        why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms) : Json(nullptr);
+    if (why && request_.output.estimate) {
+      told = estimate_json(submitted_[i].estimate.value(), *why, std::move(told), model_);
+    }
+    all.push_back(std::move(told));
   }
   return all.size() == 1 ? all.front() : all;
 }

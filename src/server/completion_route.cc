@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/caller_fields.h"
+#include "server/api/ollama/ollama_reply.h"
 #include "server/api_error.h"
 #include "server/fields.h"
 
@@ -62,7 +63,10 @@ ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory) {
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {
   if (request.body.empty()) throw ApiError(400, "the body is empty, expected a JSON object");
   Json body = parse_json(request.body, &memory);
-  if (const auto name = Fields(body).text("model")) check_model_name(*name, model);
+  const bool is_ollama = request.path.starts_with("/api/");
+  auto name = Fields(body).text("model");
+  if (!name && is_ollama) name = Fields(body).text("name");  // as it was called before
+  if (name) check_model_name(is_ollama ? ollama::without_latest(*name, model) : *name, model);
   return body;
 }
 

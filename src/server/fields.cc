@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "server/api_error.h"
@@ -117,6 +119,12 @@ double read_number(const Json& value, const std::string& path, double low, doubl
 
 std::int64_t read_integer(const Json& value, const std::string& path, std::int64_t low,
                           std::int64_t high) {
+  if (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>()) {
+    // Clients whose numbers are all floats write 2.0.
+    read_number(value, path, static_cast<double>(low), static_cast<double>(high));
+    constexpr double kExact = 1ll << 53;
+    if (std::abs(value.get<double>()) <= kExact) return std::llround(value.get<double>());
+  }
   if (!value.is_number_integer()) refuse_type(path, value, "an integer");
   const bool too_large = value.is_number_unsigned() &&
                          value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();

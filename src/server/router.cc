@@ -231,8 +231,13 @@ Routed ollama_tags(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(ollama::list_tags(state.model()));
 }
 
+Routed ollama_version(const HttpRequest& /*request*/, const ServerState& state) {
+  return json_reply({{"version", ollama::kVersion}, {"pagoda", state.version()}});
+}
+
 Json ollama_show(Json body, const ServedModel& model, const ReadingTerms& /*terms*/) {
-  Fields(body).required_text("model");
+  const Fields fields(body);
+  if (!fields.text("name")) fields.required_text("model");
   return ollama::show_model(model);
 }
 
@@ -242,10 +247,13 @@ Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerm
                             model, terms)}};
 }
 
-// Reports what a completion of the same body would find in the cache, and computes nothing.
+// Reports what a completion of the same body would find in the cache, and with kEstimates when its
+// first token would come. Computes nothing.
+template <bool kEstimates>
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   CompletionRequest asked = read_any(request, state);
   asked.engine.explain = asked.engine.explain_only = true;
+  asked.output.estimate = kEstimates;
   asked.engine.sampling.n = 1;
   asked.output.stream = false;
   return complete(std::move(asked), request, state);
@@ -342,14 +350,15 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"POST", "/api/generate", ollama_generate, false, Access::kKey},
     {"GET", "/api/tags", ollama_tags, false, Access::kKey},
     {"POST", "/api/show", answer_json<ollama_show>, false, Access::kKey},
-    {"GET", "/api/version", version, true, Access::kAnyone},
+    {"GET", "/api/version", ollama_version, true, Access::kAnyone},
     {"POST", "/v1/chat/completions/render", answer_json<render_chat>, false, Access::kKey},
     {"POST", "/v1/completions/render", answer_json<render_text>, false, Access::kKey},
     {"POST", "/tokenize", answer_json<tokenize>, false, Access::kKey},
     {"POST", "/detokenize", answer_json<detokenize>, false, Access::kKey},
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
     {"GET", "/cache/curve", curve, false, Access::kAdmin},
-    {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"POST", "/cache/explain", explain_cache<false>, false, Access::kKey},
+    {"POST", "/v1/kv/estimate", explain_cache<true>, false, Access::kKey},
     {"POST", "/cache/prefetch", prefetch, false, Access::kKey},
     {"POST", "/cache/demote", demote, false, Access::kKey},
     {"POST", "/cache/session/close", close_session, false, Access::kKey},

@@ -33,10 +33,12 @@ class EngineExplains : public testing::Test {
     fixture_.run();
     return heard->answers[0].record.explanation.value();
   }
-  kv::Explanation ask(Request request) {
+  SequenceRecord record_of(Request request) {
     request.explain_only = true;
-    return fixture_.submit(request)->answers[0].record.explanation.value();
+    return fixture_.submit(request)->answers[0].record;
   }
+  kv::Explanation ask(const Request& request) { return record_of(request).explanation.value(); }
+  TurnEstimate estimate(const Request& request) { return record_of(request).estimate.value(); }
   const kv::MissCounters& misses() { return fixture_.core().counters().misses; }
 
   EngineFixture fixture_{stories(), tight_backend(), *kernels::available_sets().back()};
@@ -92,6 +94,36 @@ TEST_F(EngineExplains, ThatARunningRequestIsComputingIt) {
   EXPECT_NE(ask(salted).reason, MissReason::kInWork);
   fixture_.run();
   EXPECT_EQ(ask(asked(1)).reason, MissReason::kNone);
+}
+
+TEST_F(EngineExplains, HowManyTokensAreComputedBeforeAndFor) {
+  const TurnEstimate cold = estimate(asked(1));
+  EXPECT_EQ(cold.tokens_to_compute, 200u);
+  EXPECT_EQ(cold.tokens_queued, 0u);
+  EXPECT_FALSE(cold.seconds().has_value()) << "no speed is known before the first step";
+  fixture_.submit(asked(1));
+  EXPECT_EQ(estimate(asked(2)).tokens_queued, 200u);
+  fixture_.step();
+  EXPECT_EQ(estimate(asked(2)).tokens_queued, 136u) << "a step computes 64";
+  Request urgent = asked(2);
+  urgent.priority = -1;
+  EXPECT_EQ(estimate(urgent).tokens_queued, 0u) << "it would come before the other one";
+  fixture_.run();
+  EXPECT_EQ(estimate(asked(1)).tokens_to_compute, 1u);
+  EXPECT_EQ(estimate(asked(1)).tokens_queued, 0u);
+  fixture_.submit(asked(1));
+  fixture_.submit(asked(2));
+  EXPECT_EQ(estimate(asked(3)).tokens_queued, 1u + 200u) << "what is cached is not computed";
+  fixture_.run();
+}
+
+TEST(TurnEstimate, IsTheTimeOfWhatIsComputedAndLoaded) {
+  TurnEstimate turn = {.tokens_to_compute = 100, .tokens_queued = 300, .tokens_per_second = 1000.0};
+  EXPECT_DOUBLE_EQ(turn.seconds().value(), 0.4);
+  turn.tiers.seconds = 0.25;
+  EXPECT_DOUBLE_EQ(turn.seconds().value(), 0.65);
+  turn.tiers.seconds.reset();
+  EXPECT_FALSE(turn.seconds().has_value());
 }
 
 TEST_F(EngineExplains, ThatLogprobsOfThePromptNeedAllOfItComputed) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "counted_allocations.h"
+#include "server/api/request_memory.h"
 #include "server/byte_budget.h"
 #include "server/request_reader.h"
 #include "server/story_fixture.h"
@@ -114,6 +115,21 @@ TEST(Bounds, WhatEveryChoiceRepeatsIsCounted) {
   body.update({{"echo", true}, {"logprobs", 5}});
   EXPECT_LT(bytes_to_route(body, 400), 64 * kMiB);
   EXPECT_EQ(error_of(bounds_fixture().post(kCompletionsPath, body))["code"], "request_too_large");
+}
+
+// Each choice keeps 8 bytes of every token that its prompt has, for the penalty.
+TEST(Bounds, PenaltiesOfPromptsAreCountedForEveryChoice) {
+  Prompt prompt;
+  prompt.tokens.resize(1000, TokenId(7));
+  CompletionRequest request;
+  request.engine.sampling.n = 64;
+  const auto bytes = [&](float penalty) {
+    request.engine.sampling.repetition_penalty = penalty;
+    RequestMemory memory(request, 1, "prompt");
+    memory.add(prompt);
+    return memory.bytes();
+  };
+  EXPECT_GE(bytes(1.1f), bytes(1.0f) + 64 * 1000 * 8);
 }
 
 TEST(Bounds, AStopListIsCountedBeforeItIsCopied) {

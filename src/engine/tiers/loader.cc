@@ -9,14 +9,13 @@
 namespace pagoda::engine {
 
 Loader::Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
-               kv::StoreTicket& tickets)
+               kv::StoreTicket& tickets, const RateMeter& model_rate)
     : options_(options),
       cache_(cache),
       scheduler_(scheduler),
       tickets_(tickets),
-      reads_(options, tickets) {
-  if (options.tokens_per_second > 0) model_rate_.add(options.tokens_per_second, 1);
-}
+      model_rate_(model_rate),
+      reads_(options, tickets) {}
 
 void Loader::consider(sched::SequenceTask& task, std::int64_t now_ns, std::uint32_t turns_lost) {
   if (!expects_space_ || task.compute_whole_prompt || task.tokens.size() <= block_tokens()) return;
@@ -129,22 +128,58 @@ void Loader::ask_on(Load& load, std::int64_t now_ns) {
   open(load, now_ns);
 }
 
-std::uint64_t Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+TokensInTiers Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                      std::span<const kv::BlockHash> hashes,
                                      std::uint64_t tokens_matched) {
   const std::uint64_t blocks = std::min<std::uint64_t>(
       hashes.size(), scope.lookup().findable(prompt).size() / block_tokens());
   const std::uint64_t first = tokens_matched / block_tokens();
-  if (!space_ || first >= blocks) return first * block_tokens();
+  if (!space_ || first >= blocks) return {.end = first * block_tokens()};
+  TokensInTiers known;
   PageSearch search(inputs(scope.groups()), hashes.first(blocks), first);
   while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
     const kv::StoreTicket ticket = ++tickets_;
     const std::optional<std::size_t> found =
         options_.stores[lookup->store]->find(ticket, lookup->keys);
     if (!found) lookups_[ticket] = nullptr;
+    known.answers_later[lookup->store] |= !found;
     search.record_found(found.value_or(0));
   }
-  return search.end() * block_tokens();
+  known.end = search.end() * block_tokens();
+  for (std::uint64_t block = first; block < search.end(); ++block) {
+    const std::uint64_t begin = std::max(block * block_tokens(), tokens_matched);
+    known.tokens[store_of(search, scope.groups(), block)] += (block + 1) * block_tokens() - begin;
+  }
+  estimate_seconds(scope.groups(), first, known);
+  return known;
+}
+
+// A store that gave no page yet is taken to be no slower than the model.
+void Loader::estimate_seconds(std::span<const kv::memory::AttentionSpec> groups,
+                              std::uint64_t first, TokensInTiers& known) const {
+  const std::uint64_t tokens = known.end - first * block_tokens();
+  if (tokens == 0) return;
+  const std::uint64_t pages =
+      kv::memory::pages_to_load(groups, cache_.options().block_tokens, first, known.end);
+  const double bytes = static_cast<double>(pages * options_.page_at(kv::BlockId(0)).size());
+  for (std::size_t store = 0; store < stores(); ++store) {
+    if (known.tokens[store] == 0) continue;
+    const double share = static_cast<double>(known.tokens[store]) / static_cast<double>(tokens);
+    const std::optional<double> bytes_rate = bytes_per_second(store);
+    const std::optional<double> model_rate = model_rate_.units_per_second();
+    std::optional<double> seconds;
+    if (bytes_rate) seconds = share * bytes / *bytes_rate;
+    const bool may_compute = options_.load == LoadMode::kAuto || !seconds;
+    if (model_rate && may_compute) {
+      const double computing = static_cast<double>(known.tokens[store]) / *model_rate;
+      seconds = std::min(seconds.value_or(computing), computing);
+    }
+    if (!seconds) {
+      known.seconds.reset();
+      return;
+    }
+    *known.seconds += *seconds;
+  }
 }
 
 // Reserves blocks for the pages that will come.

@@ -10,10 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/rate_meter.h"
 #include "engine/tiers/load.h"
 #include "engine/tiers/page_reads.h"
-#include "engine/tiers/rate_meter.h"
 #include "engine/tiers/tier_options.h"
+#include "engine/turn_estimate.h"
 #include "kv/cache.h"
 #include "sched/scheduler.h"
 
@@ -24,7 +25,7 @@ class Loader {
   // All arguments must outlive the loader. Tickets are drawn from a counter that others draw from,
   // too.
   Loader(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
-         kv::StoreTicket& tickets);
+         kv::StoreTicket& tickets, const RateMeter& model_rate);
 
   // Gives pages their address outside from now on.
   void set_space(const kv::SpaceId& space) { space_ = space; }
@@ -49,7 +50,7 @@ class Loader {
 
   // Returns how far, in whole blocks, a prompt is known to the stores that answer at once; the pool
   // has `tokens_matched` of it.
-  std::uint64_t tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+  TokensInTiers tokens_at_hand(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                                std::span<const kv::BlockHash> hashes, std::uint64_t tokens_matched);
   // True: the prompt's last whole block ends there, its last token left out.
   bool is_last_whole(std::span<const TokenId> findable, std::uint64_t tokens) const {
@@ -59,9 +60,6 @@ class Loader {
   // Returns how many tokens stores gave to the task so far.
   std::uint64_t tokens_loaded(const sched::SequenceTask& task) const;
 
-  // A step computed so many tokens: measures the model's speed.
-  void note_step(std::uint64_t rows, double seconds);
-  std::optional<double> tokens_per_second() const { return model_rate_.units_per_second(); }
   std::optional<double> bytes_per_second(std::size_t store) const {
     return reads_.bytes_per_second(store);
   }
@@ -84,6 +82,8 @@ class Loader {
   void hash_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
   PageSearchInputs inputs(std::span<const kv::memory::AttentionSpec> groups) const;
+  void estimate_seconds(std::span<const kv::memory::AttentionSpec> groups, std::uint64_t first,
+                        TokensInTiers& known) const;
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void rest(Load& load);
@@ -114,7 +114,12 @@ class Loader {
   void settle_block(Load& load, std::uint64_t block);
   static void shrink(Load& load, std::uint64_t end);
   static bool has_windows(const Load& load);
-  std::size_t store_of(const Load& load, std::uint64_t block) const;
+  static std::size_t store_of(const PageSearch& search,
+                              std::span<const kv::memory::AttentionSpec> groups,
+                              std::uint64_t block);
+  static std::size_t store_of(const Load& load, std::uint64_t block) {
+    return store_of(*load.search, load.groups, block);
+  }
   void publish(Load& load);
   void turn_back(Load& load);
   void decide(Load& load, std::int64_t now_ns);
@@ -143,6 +148,7 @@ class Loader {
   kv::Cache& cache_;
   sched::Scheduler& scheduler_;
   kv::StoreTicket& tickets_;
+  const RateMeter& model_rate_;  // tokens of prompts
   kv::BlockHasher hasher_;
   std::optional<kv::SpaceId> space_;
   bool has_changed_ = false;                  // set by the last poll(): tasks may go on
@@ -153,7 +159,6 @@ class Loader {
   PageReads reads_;
   std::uint64_t pages_prefetched_ = 0;  // pages that are on their way for prefetches
   std::unordered_map<kv::StoreTicket, Load*> lookups_;  // nullptr: nobody waits for the result
-  RateMeter model_rate_;                                // tokens of prompts
 };
 
 }  // namespace pagoda::engine

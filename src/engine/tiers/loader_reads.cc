@@ -118,11 +118,13 @@ bool Loader::take(const kv::StoreReport& report, std::int64_t now_ns) {
 }
 
 // Returns the store of the block's pages; where only windows see it, that of its last pages.
-std::size_t Loader::store_of(const Load& load, std::uint64_t block) const {
-  for (std::uint32_t group = 0; group < groups(); ++group) {
-    if (load.groups[group].window == 0) return load.search->store_of(block, group);
+std::size_t Loader::store_of(const PageSearch& search,
+                             std::span<const kv::memory::AttentionSpec> groups,
+                             std::uint64_t block) {
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    if (groups[group].window == 0) return search.store_of(block, group);
   }
-  return load.search->store_of(load.search->end() - 1, 0);
+  return search.store_of(search.end() - 1, 0);
 }
 
 void Loader::settle_block(Load& load, std::uint64_t block) {
@@ -390,12 +392,6 @@ void Loader::forget_ended() {
   std::erase_if(loads_, [](const std::unique_ptr<Load>& load) {
     return load->task == nullptr && load->pages_running == 0 && load->lookup == 0;
   });
-}
-
-void Loader::note_step(std::uint64_t rows, double seconds) {
-  // A step of fewer tokens says how fast outputs are decoded, not how fast prompts are prefilled.
-  constexpr std::uint64_t kRowsOfPrompts = 16;
-  if (rows >= kRowsOfPrompts) model_rate_.add(static_cast<double>(rows), seconds);
 }
 
 }  // namespace pagoda::engine

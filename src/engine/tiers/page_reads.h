@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/rate_meter.h"
 #include "engine/tiers/load.h"
-#include "engine/tiers/rate_meter.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/tiers/page_store.h"
 

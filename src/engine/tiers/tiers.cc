@@ -26,10 +26,11 @@ void explain_whole_blocks(kv::Explanation& why, std::uint64_t findable) {
 
 }  // namespace
 
-Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler)
+Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
+             const RateMeter& model_rate)
     : options_(options),
       scheduler_(scheduler),
-      loader_(options_, cache, scheduler, tickets_),
+      loader_(options_, cache, scheduler, tickets_, model_rate),
       writer_(options_, cache, tickets_) {
   ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
 }
@@ -63,11 +64,12 @@ void Tiers::start(sched::SequenceTask& task, std::int64_t now_ns) {
   loader_.started(task, now_ns);
 }
 
-void Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
-                    std::span<const kv::BlockHash> hashes, kv::Explanation& why) {
-  if (prompt.empty()) return;
-  const std::uint64_t end = loader_.tokens_at_hand(scope, prompt, hashes, why.tokens_matched);
-  if (end <= why.tokens_matched) return;
+TokensInTiers Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+                             std::span<const kv::BlockHash> hashes, kv::Explanation& why) {
+  if (prompt.empty()) return {};
+  TokensInTiers known = loader_.tokens_at_hand(scope, prompt, hashes, why.tokens_matched);
+  const std::uint64_t end = known.end;
+  if (end <= why.tokens_matched) return known;
   why.tokens_in_tier = end - why.tokens_matched;
   why.tokens_reachable = std::max(why.tokens_reachable, end);
   why.stored.clear();
@@ -78,6 +80,7 @@ void Tiers::explain(const kv::CacheScope& scope, std::span<const TokenId> prompt
     // The pool goes on with other tokens, but a tier has those of the prompt.
     why.reason = kv::MissReason::kNeverSeen;
   }
+  return known;
 }
 
 void Tiers::explain_start(sched::SequenceTask& task) const {

@@ -20,7 +20,8 @@ namespace pagoda::engine {
 class Tiers {
  public:
   // All arguments must outlive the tiers; the cache hashes its blocks.
-  Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler);
+  Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& scheduler,
+        const RateMeter& model_rate);
   ~Tiers();
 
   // Gives pages their address, once the model's fingerprint is known. Pages are written once the
@@ -42,15 +43,14 @@ class Tiers {
   }
   LoadRecord end(const sched::SequenceTask& task) { return loader_.ended(task); }
 
-  // Blocks of a prompt that the tiers which answer at once have are not missing. `hashes` are those
-  // of its whole blocks.
-  void explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
-               std::span<const kv::BlockHash> hashes, kv::Explanation& why);
+  // Blocks of a prompt that the tiers which answer at once have are not missing; returns them.
+  // `hashes` are those of its whole blocks.
+  TokensInTiers explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
+                        std::span<const kv::BlockHash> hashes, kv::Explanation& why);
   // The task starts for the first time: where stores gave it every whole block, that explains why
   // its match ended there.
   void explain_start(sched::SequenceTask& task) const;
 
-  void note_step(std::uint64_t rows, double seconds) { loader_.note_step(rows, seconds); }
   void poll(std::int64_t now_ns);
 
   // Returns when poll() is due though no store notifies; the end of time: never.

@@ -42,6 +42,7 @@ struct OutputOptions {
   bool return_token_ids = false;
   bool echo = false;
   bool prompt_only = false;                      // no output: max_tokens is 0
+  bool estimate = false;                         // of a request that is explained alone
   std::optional<std::uint32_t> logprobs;         // number of alternatives beside the sampled token
   std::optional<std::uint32_t> prompt_logprobs;  // the same for prompt tokens, as vLLM reports them
 

@@ -31,8 +31,10 @@ void check_part(const Json& part, const std::string& path) {
   fields.text("text");
 }
 
-void check_content(const Fields& message) {
+// An assistant's message may be a call, or nothing.
+void check_content(const Fields& message, bool is_answer) {
   const Json* const content = message.find("content");
+  if (content == nullptr && !is_answer) message.require("content");
   if (content == nullptr || content->is_string()) return;
   const std::string path = message.path_of("content");
   if (!content->is_array()) refuse_type(path, *content, "a string or an array of parts");
@@ -49,8 +51,10 @@ class CallHistory {
     for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
       add_call(Fields((*calls)[i], element_path(message.path_of("tool_calls"), i)));
     }
-    // The API before tools had one call a message.
-    any_ = any_ || message.find("function_call") != nullptr;
+    if (message.find("function_call") == nullptr) return;
+    const std::string path = message.path_of("function_call");
+    throw ApiError(400, fmt::format("{}: is not supported; send \"tool_calls\"", path), path,
+                   "unsupported_parameter");
   }
 
   void check_result(const Fields& message, const std::string& path) const {
@@ -104,7 +108,7 @@ void check_message(const Json& message, const std::string& path, CallHistory& hi
   for (const char* const name : {"reasoning_content", "reasoning", "thinking"}) fields.text(name);
   history.add_calls(fields);
   if (role == "tool" || role == "function") history.check_result(fields, path);
-  check_content(fields);
+  check_content(fields, role == "assistant" || role == "model");
 }
 
 // Names that no reader of calls takes would make a call that is asked for come back as text.
@@ -152,10 +156,14 @@ void check_tools(const Fields& fields) {
     const Fields tool((*tools)[i], element_path(fields.path_of("tools"), i));
     const auto type = tool.text("type");
     const Json* const function = tool.object("function");
-    if (function == nullptr) {
-      if (type == "function") tool.require("function");
-      continue;
+    if (type && type != "function") {
+      const std::string path = tool.path_of("type");
+      throw ApiError(400,
+                     fmt::format("{}: \"{}\" is not supported, only \"function\" is", path,
+                                 text::abbreviated(std::string(*type), 100)),
+                     path, "unsupported_parameter");
     }
+    if (function == nullptr) tool.require("function");
     const Fields named(*function, tool.path_of("function"));
     check_tool_name(named, names);
     named.text("description");

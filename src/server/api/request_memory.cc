@@ -12,6 +12,7 @@ constexpr std::uint64_t kChoiceBytes = 4 << 10;  // a choice, here and in the en
 // A logit bias or a stop token, which each prompt checks.
 constexpr std::uint64_t kOptionBytes = 16;
 constexpr std::uint64_t kTokenBytes = 32;  // here and in the engine, and its part of a block hash
+constexpr std::uint64_t kSeenTokenBytes = 16;  // of a prompt that each choice counts for a penalty
 
 }  // namespace
 
@@ -43,11 +44,12 @@ void RequestMemory::add(const Prompt& prompt) {
        request_.choices_per_prompt() * repeated_bytes(prompt));
 }
 
-// Returns the bytes of the prompt that each choice of the reply repeats.
+// Returns the bytes that each choice takes for the prompt: what its reply repeats, and its penalty.
 std::uint64_t RequestMemory::repeated_bytes(const Prompt& prompt) const {
   const OutputOptions& output = request_.output;
   const std::uint64_t tokens = prompt.tokens.size();
   std::uint64_t bytes = 2 * prompt.text.size();  // the text, and its JSON
+  if (request_.engine.sampling.repetition_penalty != 1.0f) bytes += tokens * kSeenTokenBytes;
   if (output.return_token_ids) bytes += tokens * kTokenIdBytes;
   if (output.echo && output.logprobs) bytes += tokens * (*output.logprobs + 2) * kLogprobBytes;
   if (output.prompt_logprobs) bytes += tokens * (*output.prompt_logprobs + 2) * kLogprobBytes;

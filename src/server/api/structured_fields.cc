@@ -87,6 +87,10 @@ void read_response_format(const Fields& fields, std::vector<Asked>& asked) {
     refuse_constraint(members.path_of("type"),
                       "is not supported, except text, json_object and json_schema");
   }
+  if (const Json* const schema = members.find("schema")) {  // llama.cpp's form
+    asked.push_back({Language::kSchema, schema, members.path_of("schema")});
+    return;
+  }
   members.require("json_schema");
   const Json* const outer = members.object("json_schema");
   const Fields schema(*outer, members.path_of("json_schema"));

@@ -13,38 +13,26 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::array kShared = {"temperature",
-                                "top_p",
-                                "top_k",
-                                "min_p",
-                                "seed",
-                                "repetition_penalty",
-                                "presence_penalty",
-                                "logit_bias",
-                                "frequency_penalty",
-                                "min_tokens",
-                                "ignore_eos",
-                                "stop_token_ids",
-                                "priority",
-                                "cache_salt",
-                                "cache_public_upto",
-                                "cache_control",
-                                "cache_explain",
-                                "prompt_cache_key",
-                                "prompt_cache_options",
-                                "prompt_cache_retention",
-                                "retain",
-                                "kv_policy",
-                                "speculative",
-                                "speculative.n_max",
-                                "prediction",
-                                "diagnostics",
-                                "stream",
-                                "user",
-                                "chat_template_kwargs",
-                                "enable_thinking",
-                                "truncation",
-                                "truncate_prompt_tokens"};
+// These stand for the prompt, or for the length of the answer, which every API has by names of its
+// own.
+constexpr std::array<std::string_view, 5> kOfChats = {"messages", "prompt", "input", "max_tokens",
+                                                      "max_completion_tokens"};
+// Replies of other APIs have no place for what these ask for.
+constexpr std::array<std::string_view, 7> kNotInReplies = {
+    "n", "best_of", "logprobs", "top_logprobs", "prompt_logprobs", "echo", "return_token_ids"};
+
+template <class Names>
+bool has_name(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void refuse_unless_idle(std::string_view name, const Json& value) {
+  const bool is_count = name == "n" || name == "best_of";
+  const bool is_idle = value == false || value == 0 || (is_count && value == 1);
+  if (is_idle) return;
+  throw ApiError(400, fmt::format("{}: is not supported here; /v1/chat/completions has it", name),
+                 std::string(name), "unsupported_parameter");
+}
 
 // Messages begin with the field, whose path may go on behind its name.
 bool names_field(std::string_view text, std::string_view field) {
@@ -53,18 +41,22 @@ bool names_field(std::string_view text, std::string_view field) {
   return rest.empty() || rest.front() == '.' || rest.front() == '[' || rest.front() == ':';
 }
 
-ApiError renamed(const ApiError& given, const OwnPaths& paths, std::span<const FieldName> names) {
-  const ApiError error = {given.status, paths.rename(given.message), paths.rename(given.param),
-                          given.code};
+ApiError renamed(const ApiError& given, const TranslatedChat& chat) {
+  const ApiError error = {given.status, chat.paths.rename(given.message),
+                          chat.paths.rename(given.param), given.code};
+  const std::span<const FieldName> names = chat.names;
   const auto found = std::find_if(names.begin(), names.end(), [&](const FieldName& name) {
     return names_field(error.param, name.chat);
   });
-  if (found == names.end()) return error;
   const auto rename = [&](std::string text) {
-    if (names_field(text, found->chat)) text.replace(0, found->chat.size(), found->own);
+    const bool is_named = found != names.end() && names_field(text, found->chat);
+    if (is_named) text.replace(0, found->chat.size(), found->own);
     return text;
   };
-  return {error.status, rename(error.message), rename(error.param), error.code};
+  const bool is_long =
+      given.code == "context_length_exceeded" && names_field(given.param, "messages");
+  return {error.status, std::string(is_long ? chat.too_long : "") + rename(error.message),
+          rename(error.param), error.code};
 }
 
 // Names dropped messages by the paths of the body that the client sent.
@@ -79,10 +71,19 @@ void rename_dropped(const OwnPaths& paths, CompletionRequest& request) {
 
 }  // namespace
 
-void move_shared_fields(Json& from, Json& chat) {
-  for (const char* const name : kShared) {
-    const auto found = from.find(name);
-    if (found != from.end() && !found->is_null()) chat[name] = std::move(*found);
+void move_other_fields(Json& from, std::span<const std::string_view> own, Json& chat) {
+  Json::object_t::Container& fields = chat.get_ref<Json::object_t&>();
+  for (auto& [name, value] : from.get_ref<Json::object_t&>()) {
+    if (value.is_null() || has_name(own, name)) continue;
+    if (has_name(kNotInReplies, name)) {
+      refuse_unless_idle(name, value);
+    } else if (has_name(kOfChats, name)) {
+      throw ApiError(400, fmt::format("{}: is no field of this API", name), name,
+                     "unsupported_parameter");
+    } else {
+      // To the end: an insertion would compare each with all before it.
+      fields.emplace_back(name, std::move(value));
+    }
   }
 }
 
@@ -107,7 +108,7 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
     }
     return request;
   } catch (const ApiError& error) {
-    throw renamed(error, chat.paths, chat.names);
+    throw renamed(error, chat);
   }
 }
 
@@ -119,7 +120,7 @@ std::uint64_t count_translated(TranslatedChat chat, const ServedModel& model,
     if (prompt) return prompt->tokens.ids.size();
     refuse_beyond(most, "messages", model);
   } catch (const ApiError& error) {
-    throw renamed(error, chat.paths, chat.names);
+    throw renamed(error, chat);
   }
 }
 

@@ -50,12 +50,15 @@ struct TranslatedChat {
   std::optional<std::uint32_t> tokens_max = {};
   bool takes_what_fits = false;           // tokens_max is no number of the client's own
   std::span<const FieldName> names = {};  // static
+  std::string_view too_long = {};         // begins the message about a prompt that is; static
   OwnPaths paths = {};                    // where its messages and tools are from
 };
 
-// Moves fields that have one name and one meaning in every API, Pagoda's own among them, from a
-// body to the chat's: sampling, `stream`, `priority`, `cache_salt`, `chat_template_kwargs`.
-void move_shared_fields(Json& from, Json& chat);
+// Moves every field that is not one of the API's own from a body, an object, to the chat's, which
+// is empty: what has one name and one meaning everywhere is read there (sampling, constraints,
+// Pagoda's own), what is not supported is refused, and what nobody knows is named in the log.
+// Throws ApiError for fields that ask for what replies of other APIs cannot hold.
+void move_other_fields(Json& from, std::span<const std::string_view> own, Json& chat);
 
 // Reads the chat. Throws ApiError and TakesLong.
 CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,

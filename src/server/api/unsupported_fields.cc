@@ -14,7 +14,7 @@ namespace pagoda::server {
 namespace {
 
 // These are refused with any value except null, false and empty ones, which ask for nothing.
-constexpr std::array<std::string_view, 25> kUnsupported = {
+constexpr std::array<std::string_view, 26> kUnsupported = {
     "audio",
     "functions",
     "function_call",
@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 25> kUnsupported = {
     "suffix",
     "guided_whitespace_pattern",
     "guided_decoding_backend",
+    "grammar_lazy",
     "bad_words",
     "allowed_token_ids",
     "logits_processors",

@@ -34,7 +34,11 @@ class Usage {
   // Adds a sequence of these lengths that ran under a KV policy.
   void add_bounded(const kv::KvPolicy& policy, kv::SequenceLengths lengths,
                    std::uint32_t block_tokens);
-  void add_completion(std::uint64_t tokens) { completion_tokens_ += tokens; }
+  // Adds a choice of so many tokens; the first of them are its reasoning.
+  void add_completion(std::uint64_t tokens, std::uint64_t reasoning = 0) {
+    completion_tokens_ += tokens;
+    reasoning_tokens_ += reasoning;
+  }
   // Adds the draft tokens of a sequence.
   void add_drafts(const engine::DraftCounts& drafts);
 
@@ -62,6 +66,7 @@ class Usage {
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t completion_tokens_ = 0;
+  std::uint64_t reasoning_tokens_ = 0;
   std::uint64_t written_tokens_ = 0;
   std::uint64_t dropped_tokens_ = 0;
   std::uint64_t normalised_tokens_ = 0;

@@ -158,9 +158,14 @@ TEST(Loader, ExplainsThatTiersKeepWholeBlocksOnly) {
     asked.explain_only = true;
     kv::BlockHasher hasher;
     ASSERT_TRUE(kv::hash_prompt(hasher, {}, {}, 0, request.prompt, 4, asked.block_hashes).ok());
-    const kv::Explanation before = fixture.submit(asked)->answers[0].record.explanation.value();
-    EXPECT_EQ(before.tokens_in_tier, 32u);
-    check(before);
+    const SequenceRecord told = fixture.submit(asked)->answers[0].record;
+    EXPECT_EQ(told.explanation.value().tokens_in_tier, 32u);
+    check(told.explanation.value());
+    const TurnEstimate turn = told.estimate.value();
+    EXPECT_EQ(turn.tiers.tokens[0], 32u);
+    EXPECT_EQ(turn.tokens_to_compute, request.prompt.size() - 32);
+    EXPECT_LE(turn.tiers.seconds.value(), 32 / turn.tokens_per_second.value())
+        << "no longer than computing them";
     const auto heard = fixture.submit(request);
     fixture.run();
     ASSERT_EQ(heard->answers[0].record.load.tokens_loaded(), 32u);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "server/api/anthropic/messages_request.h"
+#include "server/api/completion_fields.h"
 #include "server/api/responses/responses_request.h"
 #include "server/story_fixture.h"
 
@@ -40,6 +41,10 @@ struct BadRequest {
 constexpr BadRequest kBadAgentRequests[] = {
     {"/v1/responses", R"({"input": [{"type": "computer_call", "call_id": "a"}]})", "input[0].type"},
     {"/v1/responses", R"({"input": [{"type": 7}]})", "input[0].type"},
+    {"/v1/responses", R"({"input": [{"type": "item_reference", "id": "a"}]})", "input[0].type"},
+    {"/v1/messages", R"({"messages": [{"role": "user", "content": []}]})", "messages[0].content"},
+    {"/v1/messages", R"({"output_format": {"type": "json_schema", "schema": 7}})",
+     "output_format.schema"},
     {"/v1/responses", R"({"input": [{"role": "user", "content": "a"}, {"role": "tool",
         "content": "b"}]})",
      "input[1].role"},
@@ -94,6 +99,77 @@ TEST(AgentRequests, WhatIsWrongIsRefusedWithItsPath) {
     EXPECT_TRUE(error["message"].get<std::string>().starts_with(std::string(bad.param) + ":"))
         << reply.body;
   }
+}
+
+// A question in each API, which is short enough for the context.
+const std::pair<const char*, Json> kQuestions[] = {
+    {"/v1/responses", {{"input", "Once"}, {"max_output_tokens", 6}}},
+    {"/v1/messages", {{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 6}}},
+    {"/api/chat",
+     {{"messages", {{{"role", "user"}, {"content", "Once"}}}},
+      {"stream", false},
+      {"options", {{"num_predict", 6}}}}},
+    {"/api/generate", {{"prompt", "Once"}, {"stream", false}, {"options", {{"num_predict", 6}}}}}};
+
+TEST(AgentRequests, FieldsOfChatsConstrainEveryApi) {
+  StoryFixture fixture;
+  for (const auto& [path, question] : kQuestions) {
+    for (const char* const field :
+         {R"({"structured_outputs": {"choice": ["zebra", "zebu"]}})",
+          R"({"guided_choice": ["zebra", "zebu"]})",
+          R"({"grammar": "root ::= \"zeb\" [ru] \"a\"?"})",
+          R"({"response_format": {"type": "json_schema", "json_schema": {"name": "a",
+             "schema": {"const": "zebra"}}}})"}) {
+      Json body = question;
+      body.update(Json::parse(field));
+      const HttpReply reply = fixture.post(path, body);
+      EXPECT_EQ(reply.status, 200) << path << field << reply.body;
+      EXPECT_NE(reply.body.find("zeb"), std::string::npos) << path << field << reply.body;
+    }
+  }
+}
+
+TEST(AgentRequests, FieldsThatNoReplyCanHoldAreRefusedInEveryApi) {
+  StoryFixture fixture;
+  for (const auto& [path, question] : kQuestions) {
+    for (const char* const name : {"n", "best_of", "logprobs", "prompt_logprobs", "echo",
+                                   "max_completion_tokens", "functions", "bad_words", "audio"}) {
+      Json body = question;
+      body[name] = 2;
+      const HttpReply reply = fixture.post(path, body);
+      EXPECT_EQ(reply.status, 400) << path << " " << name;
+      EXPECT_NE(reply.body.find(std::string(name) + ":"), std::string::npos) << reply.body;
+    }
+    Json idle = question;
+    idle.update({{"n", 1}, {"logprobs", false}, {"echo", false}, {"functions", Json::array()}});
+    EXPECT_EQ(fixture.post(path, idle).status, 200) << path;
+  }
+}
+
+TEST(AgentRequests, FieldsThatNobodyKnowsAreNamedInEveryApi) {
+  for (const Json& chat :
+       {responses::chat_of_responses({{"input", "a"}, {"xyz", 1}}).body,
+        anthropic::chat_of_messages(
+            {{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"max_tokens", 1}, {"xyz", 1}})
+            .body}) {
+    EXPECT_EQ(ignored_fields(chat), std::vector<std::string>{"xyz"}) << chat.dump();
+  }
+  for (const auto& [agent, body] :
+       {std::pair{"codex", responses::chat_of_responses(agent_body("codex")).body},
+        std::pair{"claude_code", anthropic::chat_of_messages(agent_body("claude_code")).body}}) {
+    EXPECT_EQ(ignored_fields(body), std::vector<std::string>{}) << agent;
+  }
+}
+
+TEST(AgentRequests, APromptThatIsTooLongIsToldInTheWordsThatClientsLookFor) {
+  StoryFixture fixture;
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += "once upon a time ";
+  const HttpReply reply = fixture.post(
+      "/v1/messages", {{"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", 6}});
+  EXPECT_EQ(reply.status, 400);
+  const std::string message = Json::parse(reply.body)["error"]["message"];
+  EXPECT_TRUE(message.starts_with("prompt is too long: ")) << message;
 }
 
 }  // namespace

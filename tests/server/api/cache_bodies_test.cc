@@ -65,6 +65,10 @@ TEST(CacheBodies, OfEveryApiAreReadAsTheirApiReadsThem) {
     const Json explained = fixture.ask("/cache/explain", one.body);
     EXPECT_EQ(explained["prompt_tokens"], prompt) << about;
     EXPECT_EQ(explained["matched_tokens"], prompt - 1) << about;
+    const Json estimate = fixture.ask("/v1/kv/estimate", one.body);
+    EXPECT_EQ(estimate["cached_tokens_by_tier"], Json({{"memory", prompt - 1}})) << about;
+    EXPECT_EQ(estimate["tokens_to_compute"], 1) << about;
+    EXPECT_EQ(estimate["missing"], explained) << about;
     for (const char* const path : {"/cache/prefetch", "/cache/demote"}) {
       const Json reply = fixture.ask(path, one.body);
       EXPECT_EQ(reply["prompt_tokens"], prompt) << path << about;

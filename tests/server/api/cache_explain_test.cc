@@ -180,6 +180,32 @@ TEST(CacheExplain, OfItsOwnComputesNothing) {
   EXPECT_EQ(fixture.get("/cache/explain").status, 405);
 }
 
+TEST(KvEstimate, SaysWhatIsCachedAndWhenTheFirstTokenComes) {
+  StoryFixture fixture;
+  const Json body = chat_body(kStory, "Why?");
+  const Json cold = fixture.ask("/v1/kv/estimate", body);
+  EXPECT_EQ(cold["object"], "kv.estimate");
+  EXPECT_EQ(cold["cached_tokens"], 0);
+  EXPECT_EQ(cold["tokens_to_compute"], cold["prompt_tokens"]);
+  EXPECT_EQ(cold["tokens_queued"], 0);
+  EXPECT_EQ(cold["expected_ttft_ms"], nullptr) << "nothing was measured";
+  EXPECT_EQ(cold["missing"]["reason"], "never_seen");
+  EXPECT_EQ(fixture.engine().snapshot().tokens_computed, 0u);
+  fixture.ask("/v1/chat/completions", body);
+  const Json warm = fixture.ask("/v1/kv/estimate", body);
+  EXPECT_EQ(warm["cached_tokens"], warm["prompt_tokens"].get<int>() - 1);
+  EXPECT_EQ(warm["missing"]["reason"], "none");
+  ASSERT_TRUE(warm["prefill_tokens_per_second"].is_number()) << "the prompt has more than a few";
+  EXPECT_DOUBLE_EQ(warm["expected_ttft_ms"].get<double>(),
+                   1e3 / warm["prefill_tokens_per_second"].get<double>())
+      << "one token is left, and nobody waits";
+  const Json both = fixture.ask("/v1/kv/estimate", {{"prompt", {kStory, "Another story"}}});
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_LT(both[1]["prompt_tokens"], both[0]["prompt_tokens"]);
+  EXPECT_EQ(fixture.post("/v1/kv/estimate", {{"max_tokens", 3}}).status, 400);
+  EXPECT_EQ(fixture.get("/v1/kv/estimate").status, 405);
+}
+
 TEST(CacheExplain, KnowsTheReset) {
   StoryFixture fixture;
   told(fixture, text_body(kStory));

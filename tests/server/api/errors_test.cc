@@ -100,6 +100,38 @@ TEST(Errors, AFieldThatHasAnotherNameHereIsAnsweredWithIt) {
             "repeat_penalty: is not supported; its name here is repetition_penalty");
 }
 
+TEST(Errors, OfMessagesAndToolsNameTheirPath) {
+  const struct {
+    const char* change;
+    const char* param;
+  } kCases[] = {
+      {R"({"messages": [{"role": "user"}]})", "messages[0].content"},
+      {R"({"messages": [{"role": "system", "content": null}]})", "messages[0].content"},
+      {R"({"messages": [{"role": "assistant", "content": null, "function_call": {"name": "f"}}]})",
+       "messages[0].function_call"},
+      {R"({"tools": [{"type": "custom", "custom": {"name": "f"}}]})", "tools[0].type"},
+      {R"({"tools": [{"name": "f", "input_schema": {}}]})", "tools[0].function"},
+      {R"({"grammar": "root ::= \"a\"", "grammar_lazy": true})", "grammar_lazy"},
+  };
+  for (const auto& one : kCases) {
+    Json body = {{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 1}};
+    body.update(Json::parse(one.change));
+    const Json error = error_of(errors_fixture().post("/v1/chat/completions", body), 400);
+    EXPECT_EQ(error["param"], one.param) << one.change << error.dump();
+  }
+}
+
+TEST(Errors, AnIntegerMayBeWrittenAsAFloat) {
+  const auto tokens = [](const char* value) {
+    return errors_fixture().post("/v1/completions",
+                                 {{"prompt", "Once"}, {"max_tokens", Json::parse(value)}});
+  };
+  EXPECT_EQ(Json::parse(tokens("2.0").body)["usage"]["completion_tokens"], 2);
+  for (const char* const wrong : {"2.5", "1e300", "-1.0"}) {
+    EXPECT_EQ(tokens(wrong).status, 400) << wrong;
+  }
+}
+
 TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   const Json reply = errors_fixture().complete({{"prompt", "Once"},
                                                 {"max_tokens", 1},

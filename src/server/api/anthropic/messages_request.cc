@@ -22,6 +22,27 @@ constexpr std::array kAnthropicNames = {
     FieldName{"response_format", "output_config.format"},
     FieldName{"reasoning_effort", "output_config.effort"}};
 
+constexpr auto kOwn = std::to_array<std::string_view>({
+    "betas",
+    "container",
+    "context_management",
+    "inference_geo",
+    "max_tokens",
+    "mcp_servers",
+    "messages",
+    "metadata",
+    "model",
+    "output_config",
+    "output_format",
+    "service_tier",
+    "speed",
+    "stop_sequences",
+    "system",
+    "thinking",
+    "tool_choice",
+    "tools",
+});
+
 [[noreturn]] void refuse_block(const Fields& block, std::string_view expected) {
   const std::string path = block.path_of("type");
   throw ApiError(
@@ -169,6 +190,10 @@ void add_message(Json& message, const Translation& to) {
     return;
   }
   if (!content.is_array()) refuse_type(content_path, content, "a string or an array of blocks");
+  if (content.empty()) {
+    throw ApiError(400, fmt::format("{}: is empty, expected at least one block", content_path),
+                   content_path);
+  }
   if (role == "user") return add_user_blocks(content, content_path, to);
   for (std::size_t i = 0; i < content.size(); ++i) {
     const std::string block = element_path(content_path, i);
@@ -226,22 +251,30 @@ void read_tool_choice(const Fields& fields, Json& chat) {
   }
 }
 
-// {"effort": "high", "format": {"type": "json_schema", "schema": {…}}}
+// {"type": "json_schema", "schema": {…}}
+void take_format(Json& format, const std::string& path, Json& chat) {
+  const Fields asked(format, path);
+  Json response_format = {{"type", asked.required_text("type")}};
+  if (asked.object("schema") != nullptr) {
+    response_format["json_schema"] = {{"name", "output"}, {"strict", true}};
+    response_format["json_schema"]["schema"] = std::move(format["schema"]);
+  }
+  chat["response_format"] = std::move(response_format);
+}
+
+// {"effort": "high", "format": {…}}; the format has stood in a field of its own before.
 void take_output_config(Json& body, Json& chat) {
   const Fields fields(body);
+  if (fields.object("output_format") != nullptr) {
+    take_format(body["output_format"], "output_format", chat);
+  }
   const Json* const config = fields.object("output_config");
   if (config == nullptr) return;
   const Fields members(*config, "output_config");
   if (const auto effort = members.text("effort")) chat["reasoning_effort"] = *effort;
-  const Json* const format = members.object("format");
-  if (format == nullptr) return;
-  const Fields asked(*format, members.path_of("format"));
-  Json response_format = {{"type", asked.required_text("type")}};
-  if (asked.object("schema") != nullptr) {
-    response_format["json_schema"] = {{"name", "output"}, {"strict", true}};
-    response_format["json_schema"]["schema"] = std::move(body["output_config"]["format"]["schema"]);
+  if (members.object("format") != nullptr) {
+    take_format(body["output_config"]["format"], members.path_of("format"), chat);
   }
-  chat["response_format"] = std::move(response_format);
 }
 
 void read_stops(Json& body, Json& chat) {
@@ -262,7 +295,8 @@ TranslatedChat translate(Json& body, ReadingMemory* counted) {
   TranslatedChat chat;
   chat.names = kAnthropicNames;
   chat.paths.arguments = "input";
-  move_shared_fields(body, chat.body);
+  chat.too_long = "prompt is too long: ";  // which clients look for
+  move_other_fields(body, kOwn, chat.body);
   take_messages(body, memory, chat);
   take_function_tools(body, {.schema = "input_schema", .needs_schema = true, .function = "custom"},
                       memory, chat);

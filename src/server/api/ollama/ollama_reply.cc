@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace pagoda::server::ollama {
 namespace {
 
 using Kind = AnswerItem::Kind;
+
+// Names without a tag have this one.
+constexpr std::string_view kLatest = ":latest";
 
 std::string time_text(std::int64_t seconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
@@ -159,9 +163,18 @@ Json loaded_reply(const ServedModel& model, bool is_chat, bool is_unload) {
   return reply;
 }
 
+std::string_view without_latest(std::string_view name, const ServedModel& model) {
+  const bool is_served =
+      std::find(model.names.begin(), model.names.end(), name) != model.names.end();
+  return is_served || !name.ends_with(kLatest) ? name
+                                               : name.substr(0, name.size() - kLatest.size());
+}
+
 Json list_tags(const ServedModel& model) {
   Json models = Json::array();
-  for (const std::string& name : model.names) {
+  for (const std::string& served : model.names) {
+    const bool has_tag = served.find(':') != std::string::npos;
+    const std::string name = has_tag ? served : served + std::string(kLatest);
     models.push_back({{"name", name},
                       {"model", name},
                       {"modified_at", time_text(model.created_s)},

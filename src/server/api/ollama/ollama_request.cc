@@ -16,9 +16,30 @@ namespace pagoda::server::ollama {
 namespace {
 
 // Chats name them alike, except for those that are renamed below.
-constexpr std::array<const char*, 9> kOptions = {
-    "temperature",       "top_k",          "top_p",    "min_p", "seed", "presence_penalty",
-    "frequency_penalty", "repeat_penalty", "typical_p"};
+constexpr std::array<const char*, 11> kOptions = {
+    "temperature",       "top_k",          "top_p",     "min_p", "seed",    "presence_penalty",
+    "frequency_penalty", "repeat_penalty", "typical_p", "tfs_z", "mirostat"};
+
+constexpr auto kOwn = std::to_array<std::string_view>({
+    "context",
+    "format",
+    "images",
+    "keep_alive",
+    "messages",
+    "model",
+    "name",
+    "options",
+    "prompt",
+    "raw",
+    "shift",
+    "stream",
+    "suffix",
+    "system",
+    "template",
+    "think",
+    "tools",
+    "truncate",
+});
 
 constexpr std::array kOllamaNames = {FieldName{"stop", "options.stop"},
                                      FieldName{"temperature", "options.temperature"},
@@ -30,9 +51,14 @@ constexpr std::array kOllamaNames = {FieldName{"stop", "options.stop"},
                                      FieldName{"frequency_penalty", "options.frequency_penalty"},
                                      FieldName{"repeat_penalty", "options.repeat_penalty"},
                                      FieldName{"typical_p", "options.typical_p"},
+                                     FieldName{"tfs_z", "options.tfs_z"},
+                                     FieldName{"mirostat", "options.mirostat"},
                                      FieldName{"response_format.json_schema.schema", "format"},
                                      FieldName{"response_format.type", "format"},
-                                     FieldName{"reasoning_effort", "think"}};
+                                     FieldName{"reasoning_effort", "think"},
+                                     FieldName{"messages", "prompt"}};
+// Chats have messages of their own.
+constexpr std::span<const FieldName> kChatNames(kOllamaNames.data(), kOllamaNames.size() - 1);
 
 void take_options(Json& body, TranslatedChat& chat) {
   const Json* const options = Fields(body).object("options");
@@ -186,7 +212,8 @@ Json take_messages(Json& body, ReadingMemory* counted) {
 TranslatedChat translate(Json& body) {
   const Fields fields(body);
   TranslatedChat chat;
-  chat.names = kOllamaNames;
+  chat.names = kChatNames;
+  move_other_fields(body, kOwn, chat.body);
   chat.body["stream"] = fields.boolean("stream").value_or(true);
   // Ollama leaves the oldest messages out unless it is told otherwise.
   chat.body["truncation"] = fields.boolean("truncate").value_or(true) ? "auto" : "disabled";
@@ -231,6 +258,7 @@ TranslatedChat chat_of_generate(Json body, ReadingMemory* /*memory*/) {
   refuse_images(fields);
   fields.required_text("prompt");
   TranslatedChat chat = translate(body);
+  chat.names = kOllamaNames;
   Json messages = Json::array();
   if (fields.text("system")) {
     messages.push_back({{"role", "system"}, {"content", std::move(body["system"])}});

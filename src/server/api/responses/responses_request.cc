@@ -21,6 +21,34 @@ constexpr std::array kResponseNames = {
     FieldName{"messages", "input"}, FieldName{"response_format.json_schema", "text.format"},
     FieldName{"response_format", "text.format"}, FieldName{"reasoning_effort", "reasoning.effort"}};
 
+constexpr auto kOwn = std::to_array<std::string_view>({
+    "background",
+    "client_metadata",
+    "context_management",
+    "conversation",
+    "include",
+    "input",
+    "instructions",
+    "keep_turns",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "model",
+    "moderation",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "prompt",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream_options",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+});
+
 [[noreturn]] void refuse_kept(const char* name, std::string_view what) {
   throw ApiError(400, fmt::format("{}: {}", name, what), name, "unsupported_parameter");
 }
@@ -183,6 +211,14 @@ void add_item(Json& item, const std::string& path, TranslationMemory& memory,
     add_reasoning(item, path, history);
   } else if (type == "compaction") {
     add_compaction(item, path, history);
+  } else if (type == "item_reference") {
+    const std::string type_path = fields.path_of("type");
+    throw ApiError(
+        400,
+        fmt::format("{}: this server keeps no responses; send the item itself (\"store\": "
+                    "false in clients that refer to items)",
+                    type_path),
+        type_path, "unsupported_parameter");
   } else {
     refuse_item_type(fields,
                      "\"message\", \"function_call\", \"function_call_output\", \"reasoning\" and "
@@ -225,7 +261,6 @@ void read_tool_choice(const Fields& fields, Json& chat) {
 }
 
 void read_reasoning(const Fields& fields, Json& chat) {
-  if (const Json* const thinking = fields.find("thinking")) chat["thinking"] = *thinking;
   const Json* const reasoning = fields.object("reasoning");
   if (reasoning == nullptr) return;
   const Fields members(*reasoning, "reasoning");
@@ -316,7 +351,7 @@ TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   TranslationMemory memory(counted);
   TranslatedChat chat;
   chat.names = kResponseNames;
-  move_shared_fields(body, chat.body);
+  move_other_fields(body, kOwn, chat.body);
   ChatHistory history(memory);
   take_input(body, memory, history);
   chat.body["messages"] = history.take();

@@ -64,6 +64,8 @@ constexpr BadBody kBadOllama[] = {
     {R"({"options": {"temperature": -1}})", "options.temperature: "},
     {R"({"options": {"num_predict": "8"}})", "options.num_predict: "},
     {R"({"options": {"repeat_penalty": 1.1}})", "options.repeat_penalty: "},
+    {R"({"options": {"mirostat": 2}})", "options.mirostat: "},
+    {R"({"options": {"tfs_z": 0.5}})", "options.tfs_z: "},
     {R"({"options": {"stop": 7}})", "options.stop: "},
     {R"({"format": "yaml"})", "format: "},
     {R"({"think": 7})", "think: "},
@@ -121,10 +123,24 @@ TEST(Ollama, AnswersAreThoseOfTheSameChat) {
 
 TEST(Ollama, ModelsAreListedAndShown) {
   StoryFixture fixture;
-  EXPECT_EQ(Json::parse(fixture.get("/api/tags").body)["models"][0]["name"], "stories");
-  EXPECT_EQ(fixture.ask("/api/show", {{"model", "stories"}})["capabilities"][0], "completion");
-  EXPECT_EQ(fixture.post("/api/show", {{"model", "other"}}).status, 404);
-  EXPECT_EQ(Json::parse(fixture.get("/api/version").body)["version"], "1.2.3");
+  EXPECT_EQ(Json::parse(fixture.get("/api/tags").body)["models"][0]["name"], "stories:latest");
+  for (const char* const field : {"model", "name"}) {
+    for (const char* const name : {"stories", "stories:latest", "alias:latest"}) {
+      EXPECT_EQ(fixture.ask("/api/show", {{field, name}})["capabilities"][0], "completion") << name;
+    }
+    for (const char* const name :
+         {"other", "other:latest", "stories:8b", "stories:latest:latest"}) {
+      EXPECT_EQ(fixture.post("/api/show", {{field, name}}).status, 404) << name;
+    }
+  }
+  EXPECT_EQ(fixture.post("/api/show", Json::object()).status, 400);
+  Json tagged = ollama_question();
+  tagged["model"] = "stories:latest";
+  EXPECT_EQ(fixture.post("/api/chat", tagged).status, 200);
+  EXPECT_EQ(fixture.post("/v1/chat/completions", tagged).status, 404) << "a tag is Ollama's";
+  const Json version = Json::parse(fixture.get("/api/version").body);
+  EXPECT_EQ(version["version"], "0.12.0") << "clients ask for a least one";
+  EXPECT_EQ(version["pagoda"], "1.2.3");
 }
 
 TEST(OllamaReply, CallsComeWhole) {

@@ -44,7 +44,7 @@ TEST(ResponsesRequest, BecomesAChat) {
       {"type": "function_call", "call_id": "c3", "name": "f", "arguments": "{}"},
       {"type": "function_call_output", "call_id": "c3", "output": []}]})");
   const Json chat = Json::parse(R"({
-    "prompt_cache_key": "k", "stream": true,
+    "stream": true, "prompt_cache_key": "k",
     "messages": [
       {"role": "system", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]},
       {"role": "user", "content": "hi"},

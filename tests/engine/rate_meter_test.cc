@@ -1,4 +1,4 @@
-#include "engine/tiers/rate_meter.h"
+#include "engine/rate_meter.h"
 
 #include <gtest/gtest.h>
 

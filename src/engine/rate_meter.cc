@@ -1,4 +1,4 @@
-#include "engine/tiers/rate_meter.h"
+#include "engine/rate_meter.h"
 
 #include "base/assert.h"
 #include "base/clock.h"

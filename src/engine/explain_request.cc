@@ -1,0 +1,23 @@
+#include "engine/explain_request.h"
+
+namespace pagoda::engine {
+
+SequenceRecord explain_request(const Request& request, const kv::CacheScope& scope,
+                               const ExplainedBy& parts) {
+  const bool computes_all = request.sampling.prompt_logprobs.has_value();
+  SequenceRecord record;
+  record.prompt_tokens = request.prompt.size();
+  kv::Explanation& why = record.explanation.emplace(parts.scheduler.explain(
+      scope, request.prompt, parts.cache.match(scope, request.prompt), computes_all));
+  TurnEstimate& turn = record.estimate.emplace();
+  if (parts.tiers != nullptr && !computes_all) {
+    turn.tiers = parts.tiers->explain(scope, request.prompt, request.block_hashes, why);
+  }
+  turn.tokens_to_compute = request.prompt.size() - why.stops_at();
+  turn.tokens_queued = parts.scheduler.tokens_before(request.priority);
+  turn.tokens_per_second = parts.meters.prompt_rate().units_per_second();
+  record.prompt_tokens_cached = why.tokens_matched;
+  return record;
+}
+
+}  // namespace pagoda::engine
