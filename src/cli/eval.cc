@@ -100,6 +100,10 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
                   "context in tokens (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
   add_device_options(command, options->device);
+  command
+      .add_option("--block-size", options->block_size,
+                  "tokens in a KV block, which h2o and snapkv drop whole (default 16)")
+      .range(1u, 4096u);
   command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   options->baseline = eval::kv_configuration(std::string(eval::kBaselineName)).value();

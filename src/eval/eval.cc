@@ -195,9 +195,14 @@ class Evaluation {
     return ok_status();
   }
 
+  void apply(const EvalConfiguration& configuration, engine::BackendOptions& options) const {
+    configuration.apply(options);
+    options.block_tokens = options_.block_size;
+  }
+
   Result<std::unique_ptr<engine::Backend>> create(const EvalConfiguration& configuration) const {
     engine::BackendOptions options;
-    configuration.apply(options);
+    apply(configuration, options);
     options.threads = options_.threads;
     options.context_tokens = options_.beyond > 0 ? served_context() : plan_.sequence_tokens_max();
     // A policy may keep more than is read.
@@ -248,7 +253,9 @@ class Evaluation {
 
   app::VerdictKey key_of(const EvalConfiguration& configuration,
                          const engine::Backend& backend) const {
-    return kv_verdict_key(configuration.name, backend);
+    engine::BackendOptions options;
+    apply(configuration, options);
+    return kv_verdict_key(configuration.name, backend.numerics_id(), options);
   }
 
   MeasureContext context_of(const EvalPlan& plan, const EvalConfiguration& configuration) const {

@@ -20,6 +20,8 @@ struct EvalOptions {
   app::ModelLoadOptions load;
   app::DeviceOptions device;
   std::uint32_t threads = 0;  // 0: usable cores
+  std::uint32_t block_size =
+      16;  // tokens of a KV block: policies that select pages drop whole ones
   EvalConfiguration baseline;
   std::vector<EvalConfiguration> configurations;  // besides the baseline
   std::string file;                               // empty: the text inside the program

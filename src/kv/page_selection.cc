@@ -19,16 +19,16 @@ std::uint64_t* PageSelection::counters(std::uint32_t group, std::uint64_t tokens
 
 // Scores the block whose first token is in that slot. A counter counts for every neighbour within
 // reach, all of them before `slots`.
-std::uint64_t PageSelection::score_of(const KvPolicy& policy, const Group& group,
-                                      std::uint64_t slot, std::uint64_t slots) const {
+PageSelection::Sum PageSelection::score_of(const KvPolicy& policy, const Group& group,
+                                           std::uint64_t slot, std::uint64_t slots) const {
   const std::uint64_t reach = policy.choice == PageChoice::kSnapKv ? policy.kernel / 2 : 0;
   const std::uint64_t begin = slot - std::min(slot, reach);
   const std::uint64_t end = std::min(slot + block_tokens_ + reach, slots);
-  std::uint64_t score = 0;
+  Sum score = 0;
   for (std::uint64_t at = begin; at < end; ++at) {
     const std::uint64_t first = std::max(slot, at - std::min(at, reach));
     const std::uint64_t last = std::min(slot + block_tokens_ - 1, at + reach);
-    score += group.counters[at] * (last - first + 1);
+    score += Sum{group.counters[at]} * (last - first + 1);
   }
   return score;
 }

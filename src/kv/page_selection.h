@@ -54,14 +54,16 @@ class PageSelection {
     std::vector<bool> dropped;            // [block]; false behind its end
     std::uint64_t blocks_dropped = 0;
   };
+  // Attention as counters have it, times tokens of a kernel: 2^64 is too small for long windows.
+  __extension__ using Sum = unsigned __int128;
   struct BlockScore {
-    std::uint64_t score;
+    Sum score;
     std::uint64_t block;
     std::uint64_t slot;  // of its first token
   };
 
-  std::uint64_t score_of(const KvPolicy& policy, const Group& group, std::uint64_t slot,
-                         std::uint64_t slots) const;
+  Sum score_of(const KvPolicy& policy, const Group& group, std::uint64_t slot,
+               std::uint64_t slots) const;
 
   std::uint32_t block_tokens_;
   std::vector<Group> groups_;

@@ -8,9 +8,10 @@
 namespace pagoda::model {
 namespace {
 
-// Query heads of one KV head whose keys are read, and where they need it converted, once. Their
-// scores stay in a cache of 1 MiB up to 8,000 keys.
+// Query heads of one KV head whose keys are read, and where they need it converted, once; fewer
+// where their scores would leave a cache of 1 MiB.
 constexpr std::uint32_t kQueriesTogether = 32;
+constexpr std::size_t kScoreBytes = std::size_t{1} << 20;
 
 std::size_t keys_of(const ObservedRows& tile) { return tile.rows.first_position + tile.rows.rows; }
 
@@ -25,6 +26,16 @@ void grow(LargeArray<T>& array, std::size_t count) {
 
 }  // namespace
 
+ObserverPlan plan_observer(std::uint32_t group, std::size_t stride, std::size_t threads) {
+  const std::size_t row_bytes = group * stride * sizeof(float);
+  const std::size_t rows =
+      std::clamp<std::size_t>(kScoreBytes / row_bytes, 1, std::max(1u, kQueriesTogether / group));
+  const std::size_t bytes =
+      rows * row_bytes + stride * (sizeof(std::uint32_t) + sizeof(std::uint64_t));
+  return {.rows = static_cast<std::uint32_t>(rows),
+          .workers = std::clamp<std::size_t>(kObserverBytesMax / bytes, 1, threads)};
+}
+
 void KeyObserver::add(ObservedRows tile, std::uint32_t group, std::uint64_t position,
                       const kv::memory::SelectedPages& selected) {
   if (selected.counters.empty() || selected.counters[group] == nullptr) return;
@@ -34,7 +45,8 @@ void KeyObserver::add(ObservedRows tile, std::uint32_t group, std::uint64_t posi
   tile.head_stride = selected.head_stride;
   const std::uint64_t begin = std::max(position, selected.observed_begin);
   const std::uint64_t end = std::min(position + tile.rows.rows, selected.observed_end);
-  const std::uint32_t together = std::max(1u, kQueriesTogether / group_of(tile));
+  const std::uint32_t together =
+      plan_observer(group_of(tile), stride_of(tile), memories_.size()).rows;
   for (std::uint64_t at = begin; at < end; at += together) {
     ObservedRows part = tile;
     part.rows.q += (at - position) * tile.job.heads * layer.layout.key_dim;
@@ -48,24 +60,44 @@ void KeyObserver::run() {
   if (tiles_.empty()) return;
   std::size_t scores = 0;
   std::size_t stride = 0;
+  std::size_t workers = memories_.size();
   for (const ObservedRows& tile : tiles_) {
     stride = std::max(stride, stride_of(tile));
     scores = std::max(scores, tile.rows.rows * group_of(tile) * stride_of(tile));
+    workers = std::min(workers, plan_observer(group_of(tile), stride_of(tile), workers).workers);
   }
   const kv::memory::PageLayout& layout = tiles_.front().rows.view.layer.layout;
   const std::size_t scratch = kernels_.attention_scratch(layout.key_dim, layout.value_dim);
-  for (Memory& memory : memories_) {
+  for (std::size_t worker = 0; worker < memories_.size(); ++worker) {
+    Memory& memory = memories_[worker];
+    if (worker >= workers) {
+      memory = {};  // what shorter contexts left
+      continue;
+    }
     grow(memory.scores, scores);
     grow(memory.scratch, scratch);
     grow(memory.weights, stride);
     grow(memory.sums, stride);
   }
-  pool_.run(tiles_.size() * layout.kv_heads, [&](WorkRange range) {
-    for (std::size_t item = range.begin; item < range.end; ++item) {
+  const std::size_t items = tiles_.size() * layout.kv_heads;
+  const auto observe_range = [&](std::size_t begin, std::size_t end, Memory& memory) {
+    for (std::size_t item = begin; item < end; ++item) {
       observe(tiles_[item / layout.kv_heads], static_cast<std::uint32_t>(item % layout.kv_heads),
-              memories_[range.thread]);
+              memory);
     }
-  });
+  };
+  if (workers == memories_.size()) {
+    pool_.run(items, [&](WorkRange range) {
+      observe_range(range.begin, range.end, memories_[range.thread]);
+    });
+  } else {
+    pool_.run(workers, [&](WorkRange range) {
+      for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+        const WorkRange share = split_work(items, worker, workers);
+        observe_range(share.begin, share.end, memories_[worker]);
+      }
+    });
+  }
   tiles_.clear();
 }
 

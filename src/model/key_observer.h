@@ -4,7 +4,7 @@
 // of their sequences.
 //
 // Counters are integers that threads add to in any order. Thread rule: as Decoder; memory grows
-// with the longest context observed.
+// with the longest context observed, up to kObserverBytesMax or what one thread needs.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,17 @@
 #include "kv/memory/selected_pages.h"
 
 namespace pagoda::model {
+
+// How a layer is observed in bounded memory.
+struct ObserverPlan {
+  std::uint32_t rows = 1;   // of a sequence that are observed together
+  std::size_t workers = 1;  // that observe at a time
+};
+
+inline constexpr std::size_t kObserverBytesMax = std::size_t{256} << 20;
+
+// Plans for so many query heads a KV head, rows of `stride` scores, and threads.
+ObserverPlan plan_observer(std::uint32_t group, std::size_t stride, std::size_t threads);
 
 // Consecutive rows of one sequence in one layer.
 struct ObservedRows {
@@ -41,7 +52,7 @@ class KeyObserver {
   void run();
 
  private:
-  // Each thread computes in a memory of its own.
+  // Each worker computes in a memory of its own.
   struct Memory {
     LargeArray<float> scores;           // [rows * group, stride]
     LargeArray<std::byte> scratch;      // of kernels
@@ -56,7 +67,7 @@ class KeyObserver {
   const kernels::KernelSet& kernels_;
   ThreadPool& pool_;
   std::vector<ObservedRows> tiles_;
-  std::vector<Memory> memories_;  // [thread]
+  std::vector<Memory> memories_;  // [worker]
 };
 
 }  // namespace pagoda::model

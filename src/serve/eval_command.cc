@@ -32,6 +32,9 @@ std::vector<std::string> eval_words(const ServeOptions& options, const std::stri
   if (options.device.kind != app::DeviceKind::kAuto) {
     add("--device", options.device.kind == app::DeviceKind::kCpu ? "cpu" : "cuda");
   }
+  if (options.kv_policy.selects_pages() && options.block_size != ServeOptions().block_size) {
+    add("--block-size", fmt::format("{}", options.block_size));
+  }
   if (options.threads > 0) add("--threads", fmt::format("{}", options.threads));
   return words;
 }

@@ -42,7 +42,10 @@ std::string configuration_of(const ServeOptions& options, const engine::Backend&
 bool is_on_gpu(const engine::Backend& backend) { return backend.weights_digest().has_value(); }
 
 app::VerdictKey key_of(const ServeOptions& options, const engine::Backend& backend) {
-  return eval::kv_verdict_key(configuration_of(options, backend), backend);
+  engine::BackendOptions kv;
+  kv.kv_policy = options.kv_policy;
+  kv.block_tokens = options.block_size;
+  return eval::kv_verdict_key(configuration_of(options, backend), backend.numerics_id(), kv);
 }
 
 void say(const std::string& line) {

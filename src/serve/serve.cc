@@ -155,6 +155,17 @@ void warn_of_long_context(const ServeOptions& options, const app::ServedSource& 
   terminal::print_warning(app::beyond_training(options.max_model_len, source.trained_context()));
 }
 
+// Kernels of CPUs read keys and values 16 tokens at a time where they stand; of other blocks they
+// copy them first.
+void warn_of_odd_blocks(const ServeOptions& options, const engine::Backend& backend) {
+  const bool is_on_gpu = backend.weights_digest().has_value();
+  if (is_on_gpu || options.block_size % 16 == 0) return;
+  terminal::print_warning(fmt::format(
+      "`block_size` {}: attention on this CPU is many times slower than with a multiple "
+      "of 16",
+      options.block_size));
+}
+
 bool is_idle(const engine::Snapshot& now) {
   return now.sequences_running == 0 && now.requests_waiting == 0;
 }
@@ -262,6 +273,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   RETURN_IF_ERROR(fit_to_model(options, *source, *kernels, sizes));
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
                    create_admitted_backend(options, *source, sizes));
+  warn_of_odd_blocks(options, *backend);
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));
   if (tier_set) backend->use_tiers(tier_set->options());
 

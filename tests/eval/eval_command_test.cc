@@ -162,6 +162,15 @@ TEST_F(EvalCommand, WhatWasMeasuredIsKeptAndTheRestGoesOn) {
   EXPECT_EQ(fresh["rows"], first["rows"]) << "to the last digit";
 }
 
+TEST_F(EvalCommand, WhatAPolicyThatSelectsPagesCostsIsKeptByBlockSize) {
+  const std::vector<std::string> words = {"--policy", "h2o:64+16", "--quick"};
+  EXPECT_TRUE(measured_before(eval_json(words)).empty());
+  EXPECT_THAT(measured_before(eval_json(words)), testing::ElementsAre("bf16", "bf16@h2o:64+16"));
+  const std::vector<std::string> others = {"--policy", "h2o:64+16", "--quick", "--block-size", "8"};
+  EXPECT_THAT(measured_before(eval_json(others)), testing::ElementsAre("bf16"))
+      << "other blocks are dropped";
+}
+
 TEST_F(EvalCommand, DamagedVerdictsAreMeasuredAgain) {
   const nlohmann::json first = eval_json({"--kv", "fp16", "--quick"});
   const std::filesystem::path path = verdict_file();

@@ -135,7 +135,9 @@ TEST(PageSelection, DropsTheLowestScoresAndOfEqualOnesTheLater) {
       {h2o(8, 7), {9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 1}},  // the recent ones stay
       {snapkv(10, 2, 1), {3, 3, 1, 1, 4, 4, 1, 0, 6, 6, 50, 50}, {3}},
       // Neighbours lift the fourth block; behind the window's begin there are none.
-      {snapkv(10, 2, 3), {3, 3, 1, 1, 2, 2, 1, 0, 9, 9, 99, 99}, {1}}};
+      {snapkv(10, 2, 3), {3, 3, 1, 1, 2, 2, 1, 0, 9, 9, 99, 99}, {1}},
+      // The first block's score is 2^64.
+      {snapkv(10, 2, 5), {1ull << 62, 1ull << 62, 0, 0, 1, 1, 0, 1, 1, 1, 99, 99}, {2}}};
   for (const Row& row : rows) {
     PageSelection selection(2, 2, 12);
     std::copy(row.counters.begin(), row.counters.end(), selection.counters(1, 12));

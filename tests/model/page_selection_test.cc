@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "kv/memory/page_buffer.h"
 #include "model/invariance_checks.h"
+#include "model/key_observer.h"
 #include "model/seeded_model.h"
 
 namespace pagoda::model {
@@ -374,6 +375,25 @@ TEST(DroppedPages, LeaveTheOthersAtTheirPositions) {
     }
     const Logits full = run_sequences(model, conditions, {tokens}).front();
     EXPECT_GT(relative_difference(dropped, {full.data() + 699 * vocabulary, vocabulary}), 1e-3);
+  }
+}
+
+TEST(ObserverPlan, BoundsTheMemoryOfAllThreads) {
+  struct Row {
+    std::uint32_t group;
+    std::size_t stride;
+    std::size_t threads;
+    std::uint32_t rows;
+    std::size_t workers;
+  };
+  for (const Row& row :
+       {Row{3, 1024, 2, 10, 2}, Row{4, 8192, 16, 8, 16}, Row{4, 65536, 16, 1, 16},
+        Row{4, 131328, 256, 1, 73}, Row{128, 131328, 64, 1, 3}, Row{128, 1 << 20, 64, 1, 1}}) {
+    const ObserverPlan plan = plan_observer(row.group, row.stride, row.threads);
+    EXPECT_EQ(plan.rows, row.rows) << row.group << " heads, " << row.stride;
+    EXPECT_EQ(plan.workers, row.workers) << row.group << " heads, " << row.stride;
+    const std::size_t bytes = row.stride * (4 * row.group * plan.rows + 12);
+    EXPECT_LE(plan.workers > 1 ? plan.workers * bytes : 0, kObserverBytesMax);
   }
 }
 

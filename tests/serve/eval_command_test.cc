@@ -32,6 +32,18 @@ TEST(EvalCommand, MeasuresWhatIsServed) {
                           "Q8_0", "--max-model-len", "2048", "--device", "cpu", "--threads", "3"));
 }
 
+TEST(EvalCommand, NamesTheBlocksWhereAPolicyDropsThem) {
+  ServeOptions options;
+  options.model = "model.gguf";
+  options.block_size = 64;
+  EXPECT_THAT(eval_words(options, "bf16@streaming:4+64"),
+              ElementsAre("pagoda", "eval", "model.gguf", "--kv", "bf16@streaming:4+64"));
+  options.kv_policy = kv::KvPolicy::parse("h2o:64+16").value();
+  EXPECT_THAT(
+      eval_words(options, "bf16@h2o:64+16"),
+      ElementsAre("pagoda", "eval", "model.gguf", "--kv", "bf16@h2o:64+16", "--block-size", "64"));
+}
+
 TEST(EvalCommand, InIdleTimeIsShortAndByTheSameDevice) {
   ServeOptions options;
   options.model = "model.gguf";

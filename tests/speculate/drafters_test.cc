@@ -133,6 +133,17 @@ TEST(SuffixDrafter, PastOutputsServeTheirScopeAlone) {
   EXPECT_TRUE(propose(drafter, *opened(mine), text).tokens.empty());
 }
 
+TEST(ScopeOutputs, WhoOpensManyForgetsHisOwn) {
+  ScopeOutputs scopes(3, 4);
+  const ScopeOutputs::Scope mine = {.owner = 1, .salt = "mine"};
+  scopes.open(mine)->add(tokens_of({1, 2, 3, 4}));
+  for (int i = 0; i < 500; ++i) scopes.open({.owner = 2, .salt = std::to_string(i)});
+  EXPECT_EQ(scopes.open(mine)->half(0).outputs, 1u) << "another owner has more";
+  scopes.open({.owner = 2, .salt = "499"})->add(tokens_of({1, 2, 3, 4}));
+  for (int i = 500; i < 600; ++i) scopes.open({.owner = 2, .salt = std::to_string(i)});
+  EXPECT_EQ(scopes.open({.owner = 2, .salt = "499"})->half(0).outputs, 0u);
+}
+
 TEST(PastOutputs, KeepTheNewestWithinTheirBounds) {
   PastOutputs outputs(3, 4, 1000);
   const auto kept = [&](std::uint32_t number) {

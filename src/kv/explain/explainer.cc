@@ -151,27 +151,41 @@ std::optional<EvictionRecord> Explainer::last_eviction(const PrefixPath& path) c
 // Looks for the same tokens in other namespaces, and under other salts of the same owner.
 void Explainer::search_other_scopes(const CacheScope& scope, std::span<const TokenId> prompt,
                                     Explanation& why) const {
+  // True: it is why no more was found.
   const auto try_scope = [&](const LookupScope& other, MissReason reason) {
     const Match there = in_.lookup.match(other, prompt);
-    if (there.tokens <= why.tokens_reachable) return;
+    if (there.tokens <= why.tokens_reachable) return false;
     why.tokens_reachable = there.tokens;
     why.reason = reason;
     why.eviction.reset();
+    return true;
   };
   const Namespaces& namespaces = in_.namespaces;
   if (namespaces.size() > 1) {
-    const auto here = std::find_if(namespaces.begin(), namespaces.end(), [&](const auto& entry) {
-      return entry.second.root == scope.root();
-    });
+    const auto* found = &*namespaces.begin();
+    bool is_elsewhere = false;
     int tried = 0;
-    for (const auto& [name, space] : namespaces) {
+    for (const auto& entry : namespaces) {
       if (tried == kVariantsMax) break;
+      const auto& space = entry.second;
       if (space.root == scope.root()) continue;
       ++tried;
-      const MissReason reason = name.space != here->first.space     ? MissReason::kOtherFormat
-                                : name.policy != here->first.policy ? MissReason::kOtherPolicy
-                                                                    : MissReason::kOtherAdapter;
-      try_scope({space.root, scope.salt(), scope.public_tokens, space.groups}, reason);
+      if (!try_scope({space.root, scope.salt(), scope.public_tokens, space.groups},
+                     MissReason::kOtherFormat)) {
+        continue;
+      }
+      is_elsewhere = true;
+      found = &entry;
+    }
+    // There may be a namespace for every policy that a client named: its own is looked for where it
+    // matters.
+    if (is_elsewhere) {
+      const auto here = std::find_if(namespaces.begin(), namespaces.end(), [&](const auto& entry) {
+        return entry.second.root == scope.root();
+      });
+      why.reason = found->first.space != here->first.space     ? MissReason::kOtherFormat
+                   : found->first.policy != here->first.policy ? MissReason::kOtherPolicy
+                                                               : MissReason::kOtherAdapter;
     }
   }
   int tried = 0;
