@@ -10,6 +10,9 @@ CUDA ?= AUTO
 # recompiles less after a change to one source.
 UNITY ?= ON
 FUZZ_SECONDS ?= 60
+# ccache serves a checkout with what another one compiled: paths below this folder do not count.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 SOURCES = $(shell git ls-files --cached --others --exclude-standard \
             'src/*.h' 'src/*.cc' 'src/*.cu' 'src/*.cuh' 'tests/*.h' 'tests/*.cc' 'microbench/*.h' 'microbench/*.cc')
 

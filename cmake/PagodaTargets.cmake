@@ -19,7 +19,9 @@ endif()
 add_library(pagoda_flags INTERFACE)
 target_compile_options(pagoda_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  -Wold-style-cast -Wextra-semi $<$<BOOL:${PAGODA_WERROR}>:-Werror> -ffp-contract=off)
+  -Wold-style-cast -Wextra-semi $<$<BOOL:${PAGODA_WERROR}>:-Werror> -ffp-contract=off
+  # Programs name their sources by the path in the project, wherever it was built (__FILE__).
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
   target_compile_options(pagoda_flags INTERFACE -Wno-restrict)
@@ -106,15 +108,12 @@ function(pagoda_python_test name)
 endfunction()
 
 # pagoda_test(name SOURCES a_test.cc … DEPS lib … [LABELS long]): one GoogleTest program, one
-# ctest entry. PAGODA_TEST_DATA is tests/data.
+# ctest entry.
 function(pagoda_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} pagoda_flags test_main)
-  target_compile_definitions(${name} PRIVATE
-    PAGODA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" PAGODA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-    PAGODA_BINARY="${CMAKE_BINARY_DIR}/pagoda")
   pagoda_unite(${name})
   pagoda_optimise(${name} 1)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

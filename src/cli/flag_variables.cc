@@ -35,7 +35,6 @@ constexpr auto kOtherVariables = std::to_array<std::string_view>({
     "PAGODA_SIM_SEEDS",
     "PAGODA_SKIPS_FILE",
     "PAGODA_SOURCE_DIR",
-    "PAGODA_TEST_DATA",
     "PAGODA_TEST_NAME",
 });
 

@@ -14,6 +14,7 @@
 #include "kernels/select.h"
 #include "model/decoder.h"
 #include "model/test_model.h"
+#include "test_data.h"
 
 namespace pagoda::app {
 namespace {
@@ -30,8 +31,7 @@ std::uint64_t bytes_of(const model::Decoder& decoder) {
 TEST(KvSize, AgreesWithTheDecoderOfEveryArchitecture) {
   ThreadPool pool(1);
   std::size_t seen = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PAGODA_TEST_DATA) + "/models")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/models")) {
     if (!entry.path().filename().string().starts_with("arch_")) continue;
     const auto file = open_model_file(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.error().message;
@@ -81,7 +81,7 @@ gguf::File with_predicting_block(const std::string& path) {
 }
 
 TEST(KvSize, BlocksThatPredictMoreTokensKeepNothingAndChangeNoLogit) {
-  const std::string path = std::string(PAGODA_TEST_DATA) + "/models/arch_deepseek3.gguf";
+  const std::string path = test_data() + "/models/arch_deepseek3.gguf";
   const gguf::File plain = open_model_file(path).value();
   const gguf::File more = with_predicting_block(path);
   ASSERT_GT(more.tensors().size(), plain.tensors().size());

@@ -9,6 +9,7 @@
 #include "app/served_source.h"
 #include "hf/test_folder.h"
 #include "kernels/select.h"
+#include "test_data.h"
 
 namespace pagoda::app {
 namespace {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 
 TEST(LoadedModel, IsReadyFromAHuggingFaceFolder) {
   const hf::TestFolder folder("hf_qwen2_words");
-  const std::string tokenizer = std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/qwen2";
+  const std::string tokenizer = test_data() + "/hf_tokenizers/qwen2";
   for (const char* const name : {"tokenizer.json", "tokenizer_config.json"}) {
     folder.write(name, hf::read_file(tokenizer + "/" + name));
   }
@@ -33,9 +34,9 @@ TEST(LoadedModel, IsReadyFromAHuggingFaceFolder) {
 TEST(ServedSource, IsNamedAfterItsFolderWithTheDotsInItsName) {
   const hf::TestFolder root;
   const std::string path = root.path() + "/Qwen2.5-0.1B";
-  std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/models/hf_qwen2_words", path);
+  std::filesystem::copy(test_data() + "/models/hf_qwen2_words", path);
   const std::string name = "/tokenizer.json";
-  std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/qwen2" + name, path + name);
+  std::filesystem::copy(test_data() + "/hf_tokenizers/qwen2" + name, path + name);
   for (const std::string& given : {path, path + "/"}) {
     const auto source = ServedSource::open(given, {}, {}, kernels::ref_set());
     ASSERT_TRUE(source.ok()) << source.error().message;

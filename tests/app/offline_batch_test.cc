@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/backends/cpu_backend.h"
 #include "kernels/select.h"
+#include "test_data.h"
 
 namespace pagoda::app {
 namespace {
@@ -35,7 +36,7 @@ class RowRecorder final : public engine::LogitsReader {
 class OfflineBatch : public testing::Test {
  protected:
   OfflineBatch()
-      : model_(LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf",
+      : model_(LoadedModel::load(test_data() + "/models/stories260K.gguf",
                                  *kernels::select_set().value())
                    .value()) {
     engine::BackendOptions options;

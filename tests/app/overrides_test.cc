@@ -11,6 +11,7 @@
 #include "hf/test_folder.h"
 #include "kernels/select.h"
 #include "model/rows_description.h"
+#include "test_data.h"
 
 namespace pagoda::app {
 namespace {
@@ -20,9 +21,7 @@ using testing::HasSubstr;
 
 constexpr const char* kPlain = R"({"rope_type": "default"})";
 
-std::string model_path(const std::string& name) {
-  return std::string(PAGODA_TEST_DATA) + "/models/" + name;
-}
+std::string model_path(const std::string& name) { return test_data() + "/models/" + name; }
 
 model::Config config_of(const std::string& path, const std::string& rope_scaling = {}) {
   const auto file = open_model_file(path, {.fields = {}, .rope_scaling = rope_scaling});

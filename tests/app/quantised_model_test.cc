@@ -16,6 +16,7 @@
 #include "hf/test_folder.h"
 #include "kernels/select.h"
 #include "model/test_model.h"
+#include "test_data.h"
 
 namespace pagoda::app {
 namespace {
@@ -106,7 +107,7 @@ TEST_F(QuantisedModel, GivesNearlyTheLogitsOfTheModel) {
 
 TEST_F(QuantisedModel, HoldsTheKeysOfAFolderWithItsTokenizer) {
   const hf::TestFolder source("hf_qwen2_words");
-  const std::string tokenizer = std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/qwen2";
+  const std::string tokenizer = test_data() + "/hf_tokenizers/qwen2";
   for (const char* const name : {"tokenizer.json", "tokenizer_config.json"}) {
     source.write(name, hf::read_file(tokenizer + "/" + name));
   }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "test_data.h"
 
 namespace pagoda {
 namespace {
@@ -36,7 +37,7 @@ double error_of(double got, long double high, long double low = 0) {
 }
 
 TEST(Elementary, LogarithmsAndPowersAreTheNearestDoubles) {
-  std::ifstream fixture(PAGODA_TEST_DATA "/rope/functions.txt");
+  std::ifstream fixture(test_data() + "/rope/functions.txt");
   int lines = 0;
   for (std::string name; fixture >> name;) {
     if (name == "log") {
@@ -56,7 +57,7 @@ TEST(Elementary, LogarithmsAndPowersAreTheNearestDoubles) {
 }
 
 TEST(Elementary, SinesAndCosinesOfAllSizesAreWithinTheirBound) {
-  std::ifstream fixture(PAGODA_TEST_DATA "/rope/functions.txt");
+  std::ifstream fixture(test_data() + "/rope/functions.txt");
   int lines = 0;
   for (std::string name; fixture >> name;) {
     if (name != "sincos") {

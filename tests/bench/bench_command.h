@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/captured_command.h"
+#include "test_data.h"
 
 namespace pagoda::bench {
 
@@ -18,9 +19,7 @@ inline constexpr std::uint64_t kStoryLayerWeights =
     2 * 64 * 64 + 2 * 32 * 64 + 3 * 172 * 64;  // query, output; key, value; feed-forward
 inline constexpr std::uint64_t kStoryWeightBytes = (5 * kStoryLayerWeights + 512 * 64) * 4;
 
-inline std::string story_model() {
-  return std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf";
-}
+inline std::string story_model() { return test_data() + "/models/stories260K.gguf"; }
 
 inline cli::Captured run_bench(const std::string& benchmark, const std::vector<std::string>& more) {
   std::vector<std::string> words = {"bench", benchmark, story_model()};

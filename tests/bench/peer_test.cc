@@ -12,6 +12,7 @@
 #include "bench/peer_program.h"
 #include "bench/work.h"
 #include "kernels/select.h"
+#include "test_data.h"
 
 namespace pagoda::bench {
 namespace {
@@ -115,14 +116,14 @@ TEST(Peer, WorkIsAskedForInLlamaCppsWords) {
 }
 
 TEST(Peer, RatesAreReadFromWhatLlamaCppPrints) {
-  std::ifstream tests(std::string(PAGODA_TEST_DATA) + "/peer/llama_bench.json");
+  std::ifstream tests(test_data() + "/peer/llama_bench.json");
   const std::string printed(std::istreambuf_iterator<char>(tests), {});
   const Work work = {.name = "", .title = "", .depth = 32, .new_tokens = 4};
   const Result<std::vector<double>> rates = read_peer_rates(work, printed);
   ASSERT_TRUE(rates.ok()) << rates.error().message;
   EXPECT_THAT(rates.value(), ElementsAre(140.45, 161.027, 160.842));
 
-  std::ifstream batches(std::string(PAGODA_TEST_DATA) + "/peer/llama_batched_bench.jsonl");
+  std::ifstream batches(test_data() + "/peer/llama_batched_bench.jsonl");
   const std::string lines(std::istreambuf_iterator<char>(batches), {});
   const Work batch = {.name = "", .title = "", .depth = 16, .new_tokens = 4, .sequences = 2};
   const Result<std::vector<double>> totals = read_peer_rates(batch, lines);

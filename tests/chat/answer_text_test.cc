@@ -11,6 +11,7 @@
 #include "chat/derive.h"
 #include "chat/known_forms.h"
 #include "chat/reading.h"
+#include "test_data.h"
 
 namespace pagoda::chat {
 namespace {
@@ -71,8 +72,7 @@ TEST(AnswerText, IsReadBackInEveryFormOfTheTable) {
 
 TEST(AnswerText, IsReadBackInTheFormOfEveryTemplate) {
   std::size_t templates = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PAGODA_TEST_DATA) + "/chat/templates")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/chat/templates")) {
     std::ifstream stream(entry.path());
     std::stringstream source;
     source << stream.rdbuf();

@@ -13,12 +13,13 @@
 #include "chat/known_forms.h"
 #include "chat/literal.h"
 #include "chat/reading.h"
+#include "test_data.h"
 
 namespace pagoda::chat {
 namespace {
 
 std::string template_source(const std::string& name) {
-  std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/chat/templates/" + name + ".jinja");
+  std::ifstream stream(test_data() + "/chat/templates/" + name + ".jinja");
   std::stringstream text;
   text << stream.rdbuf();
   return text.str();
@@ -143,8 +144,7 @@ TEST(Derive, FindsWhatFamiliesDocument) {
 // Every template of the folder is in the table, but for those of tests and of plain chat.
 TEST(Derive, NoTemplateIsLeftOut) {
   std::size_t others = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PAGODA_TEST_DATA) + "/chat/templates")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/chat/templates")) {
     const std::string name = entry.path().stem().string();
     const bool listed = std::any_of(kDeriveCases.begin(), kDeriveCases.end(),
                                     [&](const DeriveCase& one) { return one.name == name; });

@@ -9,13 +9,14 @@
 #include <sstream>
 
 #include "chat/form_file.h"
+#include "test_data.h"
 
 namespace pagoda::chat {
 namespace {
 
 std::vector<std::filesystem::path> form_files(const std::string& folder) {
   std::vector<std::filesystem::path> files;
-  const std::filesystem::path root = std::filesystem::path(PAGODA_SOURCE_DIR) / "src/chat/forms";
+  const std::filesystem::path root = std::filesystem::path(source_folder()) / "src/chat/forms";
   for (const auto& entry : std::filesystem::directory_iterator(root / folder)) {
     files.push_back(entry.path());
   }

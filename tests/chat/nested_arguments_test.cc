@@ -8,6 +8,7 @@
 #include "chat/answer_text.h"
 #include "chat/known_forms.h"
 #include "chat/reading.h"
+#include "test_data.h"
 #include "text/chat_template.h"
 
 namespace pagoda::chat {
@@ -80,7 +81,7 @@ TEST(NestedArguments, AreReadBackHoweverTheyAreCut) {
 
 // The model's text comes back in the history: it is found in the cache where both are the same.
 TEST(NestedArguments, AreWrittenAsTheTemplateWritesThem) {
-  std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/chat/templates/minimax_m3.jinja");
+  std::ifstream stream(test_data() + "/chat/templates/minimax_m3.jinja");
   std::stringstream source;
   source << stream.rdbuf();
   const auto chat = text::ChatTemplate::parse("minimax_m3", source.str(), {"<s>", "</s>"});

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "test_data.h"
 #include "text/vocabularies.h"
 
 namespace pagoda::chat {
@@ -101,7 +102,7 @@ TEST(TurnCheck, NamesWhatPublishedTemplatesDo) {
       {"smollm2", "tools", 2, ""},
   };
   for (const Published& one : published) {
-    std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/chat/templates/" + one.name + ".jinja");
+    std::ifstream stream(test_data() + "/chat/templates/" + one.name + ".jinja");
     std::stringstream source;
     source << stream.rdbuf();
     const auto all = checked(made_template(source.str()));

@@ -7,6 +7,7 @@
 
 #include "cli/captured_command.h"
 #include "default_model.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -22,7 +23,7 @@ TEST(Chat, AnswersOneQuestionAndSaysWhatItCost) {
 
 TEST(Chat, AModelWithoutATemplateIsRefused) {
   const Captured run =
-      run_captured({"chat", "-m", PAGODA_TEST_DATA "/models/stories260K.gguf", "-p", "Hello"});
+      run_captured({"chat", "-m", test_data() + "/models/stories260K.gguf", "-p", "Hello"});
   EXPECT_EQ(run.exit_status, 1);
   EXPECT_NE(run.err.find("chat_template"), std::string::npos) << run.err;
 }
@@ -33,7 +34,7 @@ TEST(Chat, ItsCommandsAreListedAndEnd) {
   std::istringstream typed("/help\n/fly\n/bye\nOnce\n");
   std::streambuf* const before = std::cin.rdbuf(typed.rdbuf());
   const Captured run = run_captured(
-      {"chat", "-m", PAGODA_TEST_DATA "/models/stories260K.gguf", "--chat-template", file});
+      {"chat", "-m", test_data() + "/models/stories260K.gguf", "--chat-template", file});
   std::cin.rdbuf(before);
   std::remove(file.c_str());
   EXPECT_EQ(run.exit_status, 0) << run.err;

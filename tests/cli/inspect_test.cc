@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/captured_command.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -14,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const std::string kStories = std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf";
+const std::string kStories = test_data() + "/models/stories260K.gguf";
 
 Captured run_inspect(std::vector<std::string> words) {
   words.insert(words.begin(), "inspect");

@@ -8,6 +8,7 @@
 
 #include "cli/captured_command.h"
 #include "hf/test_folder.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -29,8 +30,7 @@ class Quantization : public testing::Test {
 
   static Captured run_story(std::vector<std::string> more) {
     std::vector<std::string> words = {
-        "run", std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", "-p", "Once upon", "-n",
-        "20"};
+        "run", test_data() + "/models/stories260K.gguf", "-p", "Once upon", "-n", "20"};
     words.insert(words.end(), more.begin(), more.end());
     return run_captured(words);
   }

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/captured_command.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -18,8 +19,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 Captured run_story(std::vector<std::string> more) {
-  std::vector<std::string> words = {"run", "-m",
-                                    std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf"};
+  std::vector<std::string> words = {"run", "-m", test_data() + "/models/stories260K.gguf"};
   words.insert(words.end(), more.begin(), more.end());
   return run_captured(words);
 }
@@ -33,8 +33,8 @@ TEST(Run, AnEmptyPromptBeginsFromBosAndTellsTheKnownStory) {
 }
 
 TEST(Run, TheModelMayBeAWordOfItsOwn) {
-  const Captured story = run_captured(
-      {"run", std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", "-p", "", "-n", "8"});
+  const Captured story =
+      run_captured({"run", test_data() + "/models/stories260K.gguf", "-p", "", "-n", "8"});
   EXPECT_EQ(story.exit_status, 0) << story.err;
   EXPECT_THAT(story.out, StartsWith("Once upon a time"));
 }
@@ -49,7 +49,7 @@ TEST(Run, TheClosingLineHoldsTheFiguresAndGoesToStderr) {
 }
 
 TEST(Run, ADraftModelChangesNoText) {
-  const std::string models = std::string(PAGODA_TEST_DATA) + "/models/";
+  const std::string models = test_data() + "/models/";
   for (const std::vector<std::string>& sampling :
        {std::vector<std::string>{}, {"--temp", "0.9", "--top-p", "0.95", "--seed", "4"}}) {
     std::vector<std::string> words = {"-p", "Once upon a time", "-n", "60"};

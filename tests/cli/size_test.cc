@@ -12,6 +12,7 @@
 #include "app/kv_size.h"
 #include "cli/captured_command.h"
 #include "gguf/gguf_writer.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -35,7 +36,7 @@ nlohmann::json json_of(std::vector<std::string> words) {
 }
 
 std::string model_path(const std::string& name) {
-  return std::string(PAGODA_TEST_DATA) + "/models/" + name + ".gguf";
+  return test_data() + "/models/" + name + ".gguf";
 }
 
 TEST(SizeTest, DefaultsAre64GiB) {
@@ -306,7 +307,7 @@ TEST(SizeModelTest, AMissingOrForeignFileIsAFailureWithItsName) {
   EXPECT_EQ(missing.exit_status, 1);
   EXPECT_THAT(missing.err, HasSubstr("--model: /does/not/exist.gguf"));
   EXPECT_THAT(missing.out, IsEmpty());
-  EXPECT_EQ(size({"--model", std::string(PAGODA_TEST_DATA) + "/models/README.md"}).exit_status, 1);
+  EXPECT_EQ(size({"--model", test_data() + "/models/README.md"}).exit_status, 1);
 }
 
 class KvModelTest : public ::testing::Test {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/captured_command.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 Captured check_template(const std::string& name, std::vector<std::string> more = {}) {
-  const std::string data = PAGODA_TEST_DATA;
+  const std::string data = test_data();
   std::vector<std::string> words = {"template", "check", data + "/vocab/ggml-vocab-gpt-2.gguf",
                                     "--chat-template", data + "/chat/templates/" + name + ".jinja"};
   words.insert(words.end(), more.begin(), more.end());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/captured_command.h"
+#include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 using testing::HasSubstr;
 
 Captured tokenize(std::vector<std::string> more) {
-  std::vector<std::string> words = {"tokenize",
-                                    std::string(PAGODA_TEST_DATA) + "/vocab/ggml-vocab-gpt-2.gguf"};
+  std::vector<std::string> words = {"tokenize", test_data() + "/vocab/ggml-vocab-gpt-2.gguf"};
   words.insert(words.end(), more.begin(), more.end());
   return run_captured(words);
 }
@@ -35,7 +35,7 @@ TEST(Tokenize, PrintsIdsOnOneLine) {
 }
 
 TEST(Tokenize, TheModelMayStandBehindItsFlag) {
-  const std::string model = std::string(PAGODA_TEST_DATA) + "/vocab/ggml-vocab-gpt-2.gguf";
+  const std::string model = test_data() + "/vocab/ggml-vocab-gpt-2.gguf";
   EXPECT_EQ(run_captured({"tokenize", "-m", model, "Hello world"}).out, "15496 995\n");
   EXPECT_EQ(run_captured({"tokenize", "--model", model, "Hello world"}).out, "15496 995\n");
 }

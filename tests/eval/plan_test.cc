@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gguf/file.h"
+#include "test_data.h"
 
 namespace pagoda::eval {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 std::unique_ptr<text::Tokenizer> story_tokenizer() {
-  const auto file =
-      gguf::File::open(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf").value();
+  const auto file = gguf::File::open(test_data() + "/models/stories260K.gguf").value();
   return text::Tokenizer::load(file.metadata()).value();
 }
 

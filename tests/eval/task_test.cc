@@ -9,6 +9,7 @@
 
 #include "eval/document.h"
 #include "gguf/file.h"
+#include "test_data.h"
 
 namespace pagoda::eval {
 namespace {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 class Tasks : public testing::Test {
  protected:
   explicit Tasks(const std::string& model = "stories260K.gguf")
-      : file_(gguf::File::open(std::string(PAGODA_TEST_DATA) + "/models/" + model).value()),
+      : file_(gguf::File::open(test_data() + "/models/" + model).value()),
         tokenizer_(text::Tokenizer::load(file_.metadata()).value()) {}
 
   TaskModel plain_model(std::uint64_t context) const {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "gguf/gguf_writer.h"
+#include "test_data.h"
 
 namespace pagoda::gguf {
 namespace {
@@ -152,8 +153,7 @@ TEST(File, OpenReadsTheSameAsParseAndSurvivesAMove) {
 }
 
 TEST(File, AModelWrittenByGgufPyIsRead) {
-  const Result<File> opened =
-      File::open(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf");
+  const Result<File> opened = File::open(test_data() + "/models/stories260K.gguf");
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   const File& file = opened.value();
   const Metadata& metadata = file.metadata();

@@ -13,6 +13,7 @@
 
 #include "gguf/sha256.h"
 #include "kernels/ref/dequantise.h"
+#include "test_data.h"
 
 namespace pagoda::gguf {
 namespace {
@@ -25,8 +26,7 @@ struct QuantisedFixture {
 // A row of whole blocks of 32, and the blocks that the PyPI package gguf makes of it.
 QuantisedFixture read_fixture(TensorType type) {
   const TensorTypeInfo& info = tensor_type_info(type);
-  const std::string path =
-      std::string(PAGODA_TEST_DATA) + "/quantise/" + std::string(info.name) + ".bin";
+  const std::string path = test_data() + "/quantise/" + std::string(info.name) + ".bin";
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file.is_open()) << path;
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};

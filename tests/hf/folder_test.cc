@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hf/test_folder.h"
+#include "test_data.h"
 
 namespace pagoda::hf {
 namespace {
@@ -345,7 +346,7 @@ TEST(Folder, IsNamedAfterItsRepositoryInAHuggingFaceCache) {
   const TestFolder cache;
   const std::string snapshot = cache.path() + "/models--Qwen--Qwen3-8B/snapshots/0123abcd";
   std::filesystem::create_directories(snapshot);
-  std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/models/hf_qwen3", snapshot);
+  std::filesystem::copy(test_data() + "/models/hf_qwen3", snapshot);
   for (const std::string& path : {snapshot, snapshot + "/"}) {
     const auto file = open_folder(path);
     ASSERT_TRUE(file.ok()) << file.error().message;

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "test_data.h"
+
 namespace pagoda::hf {
 
 // A fresh folder that goes with the object.
@@ -28,7 +30,7 @@ class TestFolder {
   }
   // A copy of a folder of tests/data/models.
   explicit TestFolder(const std::string& model) : TestFolder() {
-    std::filesystem::copy(std::string(PAGODA_TEST_DATA) + "/models/" + model, path_);
+    std::filesystem::copy(test_data() + "/models/" + model, path_);
   }
   ~TestFolder() { std::filesystem::remove_all(path_); }
   TestFolder(const TestFolder&) = delete;

@@ -12,15 +12,14 @@
 
 #include "hf/test_folder.h"
 #include "hf/tokenizer_keys.h"
+#include "test_data.h"
 
 namespace pagoda::hf {
 namespace {
 
 using testing::HasSubstr;
 
-std::string fixture(const std::string& name) {
-  return std::string(PAGODA_TEST_DATA) + "/hf_tokenizers/" + name;
-}
+std::string fixture(const std::string& name) { return test_data() + "/hf_tokenizers/" + name; }
 
 Result<gguf::File> describe(const std::string& path,
                             const JsonValue& config = JsonValue::object()) {

@@ -1,4 +1,5 @@
 #include "model/logit_fixture.h"
+#include "test_data.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 class FixtureReader {
  public:
   explicit FixtureReader(const std::string& name) : name_(name) {
-    std::ifstream file(std::string(PAGODA_TEST_DATA) + "/logits/" + name, std::ios::binary);
+    std::ifstream file(test_data() + "/logits/" + name, std::ios::binary);
     bytes_.assign(std::istreambuf_iterator<char>(file), {});
   }
 

@@ -1,4 +1,5 @@
 #include "model/rope.h"
+#include "test_data.h"
 
 #include <gtest/gtest.h>
 
@@ -89,7 +90,7 @@ class BitsOfTables : public testing::Test {
 };
 
 TEST_F(BitsOfTables, AreThoseOfExactMathematicsOnEveryHost) {
-  std::ifstream fixture(PAGODA_TEST_DATA "/rope/tables.txt");
+  std::ifstream fixture(test_data() + "/rope/tables.txt");
   std::unique_ptr<RopeTable> table;
   std::string text;
   int rows = 0;

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "hf/folder.h"
 #include "kv/memory/page_buffer.h"
+#include "test_data.h"
 
 namespace pagoda::model {
 namespace {
@@ -105,9 +106,7 @@ TestModel::TestModel(const std::string& path, std::uint64_t context)
       config_(config_of(file_, context)),
       weights_(value_or_exit(load_weights(file_, config_, kernels::ref_set()))) {}
 
-std::string test_model_path(const std::string& name) {
-  return std::string(PAGODA_TEST_DATA) + "/models/" + name;
-}
+std::string test_model_path(const std::string& name) { return test_data() + "/models/" + name; }
 
 Tokens random_tokens(const Config& config, std::size_t count, std::uint64_t seed) {
   Tokens tokens;

@@ -12,6 +12,7 @@
 #include "replay/reference_caches.h"
 #include "replay/replay_command.h"
 #include "replay/run.h"
+#include "test_data.h"
 
 namespace pagoda::replay {
 namespace {
@@ -215,7 +216,7 @@ TEST(ReplayReferenceTest, ContinuationIsNowhereMoreThanAPointBelowLru) {
 
 // A thousand requests of Mooncake's conversation trace; figures by make_trace_figures.py.
 TEST(ReplayReferenceTest, AnExcerptOfARealTraceHasTheFiguresOfThePythonScript) {
-  const std::string stem = std::string(PAGODA_TEST_DATA) + "/traces/conversation_1000";
+  const std::string stem = test_data() + "/traces/conversation_1000";
   const nlohmann::json expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
   const Replayed replayed =
       run_replay({stem + ".jsonl.gz", "--json", "--policy", "lru,fifo,belady"});

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "replay/replay_command.h"
+#include "test_data.h"
 
 namespace pagoda::replay {
 namespace {
@@ -133,7 +134,7 @@ TEST(ReplayTest, TokensWeighBlocksAndNeverLessThanNothing) {
 // followed.
 TEST(ReplayTest, TheLiveCurveIsWithinTwoPointsOfTheReplay) {
   for (const char* const trace : {"sessions", "conversation_1000"}) {
-    const Json json = run_replay({PAGODA_TEST_DATA "/traces/" + std::string(trace) + ".jsonl.gz",
+    const Json json = run_replay({test_data() + "/traces/" + std::string(trace) + ".jsonl.gz",
                                   "--policy", "lru,fifo,lfu,slru,s3fifo,arc,ttl,cost,continuation",
                                   "--capacity", "2.1%,3%,5%,10%,20%,50%,100%", "--curve", "--json"})
                           .json();

@@ -12,6 +12,7 @@
 
 #include "server/api/completion_fields.h"
 #include "server/story_fixture.h"
+#include "test_data.h"
 
 namespace pagoda::server {
 namespace {
@@ -59,7 +60,7 @@ TEST(RequestLog, FieldsThatNobodyKnowsAreNamed) {
 
 // Every field that a reader of bodies asks for, by its name or by a constant that has it, is known.
 TEST(RequestLog, FieldsThatAreReadAreNotCalledIgnored) {
-  const std::string folder = std::string(PAGODA_TEST_DATA) + "/../../src/server/api/";
+  const std::string folder = test_data() + "/../../src/server/api/";
   const std::regex read(R"re(\bfields\.\w+\(\s*(?:"(\w+)"|(k[A-Z]\w*)))re");
   const std::regex constant(R"re(constexpr [^=;]*\b(k[A-Z]\w*) = "(\w+)";)re");
   std::size_t found = 0;

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "app/loaded_model.h"
-#include "app/speculation.h"
 #include "app/mask_tokens.h"
+#include "app/speculation.h"
 #include "base/clock.h"
 #include "engine/backends/cpu_backend.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "server/router.h"
+#include "test_data.h"
 #include "text/chat_template.h"
 
 namespace pagoda::server {
@@ -48,9 +49,7 @@ class StoryFixture {
                         const Wrap& wrap = {}, std::uint64_t output_tokens_default = 0)
       : state_("1.2.3") {
     const kernels::KernelSet* const kernels = kernels::select_set().value();
-    model_ =
-        app::LoadedModel::load(std::string(PAGODA_TEST_DATA) + "/models/stories260K.gguf", *kernels)
-            .value();
+    model_ = app::LoadedModel::load(test_data() + "/models/stories260K.gguf", *kernels).value();
     engine::BackendOptions sizes;
     sizes.threads = 1;
     sizes.kv_bytes = 8 << 20;

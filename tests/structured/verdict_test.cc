@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "structured/grammar_cases.h"
+#include "test_data.h"
 
 namespace pagoda::structured {
 namespace {
@@ -15,7 +16,7 @@ bool has(const std::string& verdicts, char letter) {
 }
 
 TEST(VerdictTest, GrammarsTakeValidDocumentsAlone) {
-  std::ifstream file(std::string(PAGODA_TEST_DATA) + "/structured/schema_verdicts.jsonl");
+  std::ifstream file(test_data() + "/structured/schema_verdicts.jsonl");
   std::string line;
   ASSERT_TRUE(std::getline(file, line)) << "the fixture is there";
   const auto pairs_promised = Json::parse(line)["pairs"].get<std::size_t>();

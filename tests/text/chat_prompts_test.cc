@@ -8,6 +8,7 @@
 #include <string>
 
 #include "default_model.h"
+#include "test_data.h"
 #include "text/chat_template.h"
 #include "text/prompt_tokens.h"
 #include "text/vocabularies.h"
@@ -15,9 +16,7 @@
 namespace pagoda::text {
 namespace {
 
-std::string chat_path(const std::string& name) {
-  return std::string(PAGODA_TEST_DATA) + "/chat/" + name;
-}
+std::string chat_path(const std::string& name) { return test_data() + "/chat/" + name; }
 
 // The fixtures' dates are in UTC.
 void use_utc() {

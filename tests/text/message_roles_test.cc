@@ -9,12 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "test_data.h"
 #include "text/chat_template.h"
 
 namespace pagoda::text {
 namespace {
 
-const std::string kFolder = std::string(PAGODA_TEST_DATA) + "/chat/templates";
+const std::string kFolder = test_data() + "/chat/templates";
 
 ChatTemplate load(const std::string& name) {
   std::ifstream stream(kFolder + "/" + name + ".jinja");

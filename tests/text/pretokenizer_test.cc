@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "test_data.h"
 #include "text/random_text.h"
 #include "text/vocabularies.h"
 
@@ -37,8 +38,7 @@ std::vector<std::string> pieces(std::string_view text, const std::vector<std::ui
 
 // tests/data/make_pretokenizer_fixtures.py made the fixtures with another regex engine.
 TEST(Pretokenizer, CutsAsThePublishedTokenizersDo) {
-  const auto fixture =
-      nlohmann::json::parse(read_file(std::string(PAGODA_TEST_DATA) + "/pretokenizer/splits.json"));
+  const auto fixture = nlohmann::json::parse(read_file(test_data() + "/pretokenizer/splits.json"));
   const auto texts = fixture["texts"].get<std::vector<std::string>>();
   ASSERT_GT(texts.size(), 300U);
   for (const auto& [name, splits] : fixture["families"].items()) {
@@ -52,8 +52,7 @@ TEST(Pretokenizer, CutsAsThePublishedTokenizersDo) {
 }
 
 TEST(Pretokenizer, EveryPatternHasFixtures) {
-  const auto fixture =
-      nlohmann::json::parse(read_file(std::string(PAGODA_TEST_DATA) + "/pretokenizer/splits.json"));
+  const auto fixture = nlohmann::json::parse(read_file(test_data() + "/pretokenizer/splits.json"));
   for (const PretokenizerFamily& family : pretokenizer_families()) {
     const bool tested = std::any_of(
         fixture["families"].items().begin(), fixture["families"].items().end(),

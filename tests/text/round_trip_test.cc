@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "test_data.h"
 #include "text/random_text.h"
 #include "text/vocabularies.h"
 
@@ -62,7 +63,7 @@ TEST_P(RoundTrip, LeadingSpacesComeBack) {
 }
 
 TEST_P(RoundTrip, WikiTextComesBack) {
-  expect_same(read_file(std::string(PAGODA_TEST_DATA) + "/text/wikitext2-test.txt"));
+  expect_same(read_file(test_data() + "/text/wikitext2-test.txt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, RoundTrip,

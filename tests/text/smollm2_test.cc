@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "default_model.h"
+#include "test_data.h"
 #include "text/vocabularies.h"
 
 namespace pagoda::text {
@@ -17,8 +18,7 @@ TEST(SmolLm2, IdsAreThoseOfThePublishedTokenizer) {
   const auto tokenizer = load_tokenizer(default_model_path());
   ASSERT_NE(tokenizer, nullptr);
   EXPECT_TRUE(tokenizer->warnings().empty());
-  const auto fixture =
-      nlohmann::json::parse(read_file(std::string(PAGODA_TEST_DATA) + "/text/smollm2_ids.json"));
+  const auto fixture = nlohmann::json::parse(read_file(test_data() + "/text/smollm2_ids.json"));
   ASSERT_GT(fixture.size(), 50U);
   for (const auto& entry : fixture) {
     const std::string text = entry["text"];

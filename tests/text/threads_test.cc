@@ -4,14 +4,14 @@
 #include <thread>
 #include <vector>
 
+#include "test_data.h"
 #include "text/vocabularies.h"
 
 namespace pagoda::text {
 namespace {
 
 TEST(Threads, ManyEncodeAtOnceAndGetWhatOneGets) {
-  const std::string text =
-      read_file(std::string(PAGODA_TEST_DATA) + "/text/wikitext2-test.txt").substr(0, 300'000);
+  const std::string text = read_file(test_data() + "/text/wikitext2-test.txt").substr(0, 300'000);
   for (const char* name : {"falcon", "llama-spm"}) {
     const auto tokenizer = load_tokenizer(vocabulary_path(name));
     ASSERT_NE(tokenizer, nullptr);

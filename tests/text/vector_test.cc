@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "test_data.h"
 #include "text/vocabularies.h"
 
 namespace pagoda::text {
@@ -52,7 +53,7 @@ TEST(Vectors, AllPublishedIdsAreReproduced) {
       ++vocabularies;
     }
   };
-  check_folder(std::string(PAGODA_TEST_DATA) + "/vocab");
+  check_folder(test_data() + "/vocab");
   EXPECT_EQ(vocabularies, 4U);
   // PAGODA_MORE_VOCABULARIES names a folder of further vocabularies, such as llama.cpp's models/.
   if (const char* const more = std::getenv("PAGODA_MORE_VOCABULARIES")) check_folder(more);

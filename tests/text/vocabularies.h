@@ -13,6 +13,7 @@
 
 #include "gguf/file.h"
 #include "gguf/gguf_writer.h"
+#include "test_data.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::text {
@@ -40,7 +41,7 @@ inline TokenizerPointer load_tokenizer(const std::string& path) {
 }
 
 inline std::string vocabulary_path(std::string_view name) {
-  return std::string(PAGODA_TEST_DATA) + "/vocab/ggml-vocab-" + std::string(name) + ".gguf";
+  return test_data() + "/vocab/ggml-vocab-" + std::string(name) + ".gguf";
 }
 
 inline std::vector<std::uint32_t> numbers(const std::vector<TokenId>& ids) {

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "test_data.h"
 #include "tidy/checking_tests.h"
 #include "tidy/function_length.h"
 #include "tidy/include_rules.h"
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = PAGODA_SOURCE_DIR;
+const fs::path kRoot = source_folder();
 
 // Hidden folders, build folders and what tests read as data.
 bool is_exempt(const std::string& folder) {

@@ -1,6 +1,7 @@
 // Compares every readable type with data/dequantise, which numpy code outside of this project
 // computed; its layout is in make_dequantise_fixtures.py.
 #include "kernels/ref/dequantise.h"
+#include "test_data.h"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +34,7 @@ std::vector<TensorTypeInfo> readable_types() {
 }
 
 Fixture load_fixture(const TensorTypeInfo& type) {
-  const std::string path =
-      std::string(PAGODA_TEST_DATA) + "/dequantise/" + std::string(type.name) + ".bin";
+  const std::string path = test_data() + "/dequantise/" + std::string(type.name) + ".bin";
   std::ifstream stream(path, std::ios::binary);
   const std::string content((std::istreambuf_iterator<char>(stream)), {});
   const std::size_t pair_bytes = type.block_bytes + type.block_elements * sizeof(float);

@@ -1,4 +1,5 @@
 #include "kv/hash/block_hash.h"
+#include "test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ BlockHash from_hex(const std::string& hex) {
 }
 
 nlohmann::json read_cases(const std::string& file) {
-  std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/block_names/" + file);
+  std::ifstream stream(test_data() + "/block_names/" + file);
   return nlohmann::json::parse(stream);
 }
 

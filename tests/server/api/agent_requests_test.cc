@@ -8,13 +8,14 @@
 #include "server/api/completion_fields.h"
 #include "server/api/responses/responses_request.h"
 #include "server/story_fixture.h"
+#include "test_data.h"
 
 namespace pagoda::server {
 namespace {
 
 // tests/data/agents/NAME.json, a turn after two calls.
 Json agent_body(const char* name) {
-  std::ifstream stream(std::string(PAGODA_TEST_DATA) + "/agents/" + name + ".json");
+  std::ifstream stream(test_data() + "/agents/" + name + ".json");
   Json body = Json::parse(stream);
   body["model"] = "stories";
   return body;

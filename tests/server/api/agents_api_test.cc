@@ -14,6 +14,7 @@
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
 #include "server/story_fixture.h"
+#include "test_data.h"
 
 namespace pagoda::server {
 namespace {
@@ -289,7 +290,7 @@ std::string prompt_of(const text::ChatTemplate& chat, const Json& body) {
 }
 
 TEST(Translations, OneConversationIsOnePromptThroughEveryApi) {
-  const std::string folder = std::string(PAGODA_TEST_DATA) + "/chat/templates";
+  const std::string folder = test_data() + "/chat/templates";
   int templates = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream stream(entry.path());

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "test_data.h"
 #include "text/jinja/rendering.h"
 
 namespace pagoda::text::jinja {
@@ -28,7 +29,7 @@ bool is_left_out(std::string_view message) {
 }
 
 TEST(JinjaPeer, GivesTheSameTextOrRefuses) {
-  std::ifstream file(std::string(PAGODA_TEST_DATA) + "/jinja/expressions.json");
+  std::ifstream file(test_data() + "/jinja/expressions.json");
   const JsonInput rows = JsonInput::parse(file);
   ASSERT_GT(rows.size(), 20'000U);
   std::size_t left_out = 0;
