@@ -37,10 +37,15 @@ enum class Keys : std::uint8_t { kOne, kMany };
 Result<double> run_redis_benchmark(const store::RemoteUrl& url, const std::string& verb, Keys keys,
                                    const PlainPages& pages, const BenchRun& run) {
   const std::string count = std::to_string(pages.count);
+  const bool cluster = url.layout == store::RemoteLayout::kCluster;
+  const store::NodeAddress& node = url.addresses.front();
+  // As many connections as there are likely nodes: one for each.
+  const std::string clients = cluster ? "3" : "1";
   std::vector<std::string> words = {
-      "/usr/bin/env", "redis-benchmark",           "-h", url.host, "-p", url.port, "-t", verb,
-      "-d",           std::to_string(pages.bytes), "-n", count,    "-c", "1",      "-P", "16",
+      "/usr/bin/env", "redis-benchmark",           "-h", node.host, "-p", node.port, "-t", verb,
+      "-d",           std::to_string(pages.bytes), "-n", count,     "-c", clients,   "-P", "16",
       "--csv"};
+  if (cluster) words.emplace_back("--cluster");
   if (!url.password.empty()) words.insert(words.end(), {"-a", url.password});
   if (keys == Keys::kMany) words.insert(words.end(), {"-r", count});
   const auto run_once = [&] {

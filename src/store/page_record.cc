@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/assert.h"
 #include "store/page_cipher.h"
 
 namespace pagoda::store {
@@ -107,10 +108,9 @@ std::optional<RecordHead> read_head(std::string_view record) {
 
 Status write_record(const kv::PageLabel& label, std::uint64_t generation,
                     std::span<const std::byte> page, const PageCipher* cipher,
-                    std::string& record) {
+                    std::span<std::byte> all) {
   const std::size_t tokens = label.tokens.size();
-  record.resize(record_bytes(tokens, page.size()));
-  const std::span<std::byte> all = as_bytes(record);
+  ASSERT(all.size() == record_bytes(tokens, page.size()), "room for a record");
   write_head({.owner = label.owner,
               .generation = generation,
               .sealed = cipher != nullptr,
@@ -128,8 +128,16 @@ Status write_record(const kv::PageLabel& label, std::uint64_t generation,
                                  all.subspan<kRecordNonceAt, kNonceBytes>(),
                                  all.subspan<kRecordTagAt, kTagBytes>()));
   }
+  const std::string_view record(reinterpret_cast<const char*>(all.data()), all.size());
   FieldWriter(all.last(kChecksumBytes)).number(std::uint64_t{checksum_of(record)});
   return ok_status();
+}
+
+Status write_record(const kv::PageLabel& label, std::uint64_t generation,
+                    std::span<const std::byte> page, const PageCipher* cipher,
+                    std::string& record) {
+  record.resize(record_bytes(label.tokens.size(), page.size()));
+  return write_record(label, generation, page, cipher, as_bytes(record));
 }
 
 kv::StoreFault read_record(std::string_view record, const kv::PageLabel& asked,

@@ -48,8 +48,12 @@ std::size_t record_bytes(std::size_t tokens, std::size_t page_bytes);
 // may lie.
 std::optional<RecordHead> read_head(std::string_view record);
 
-// Replaces `record`. The record is sealed where there is a cipher; an error only when the system
-// gives no random bytes for a nonce.
+// Fills `record`, which has the size that record_bytes() says. The record is sealed where there is
+// a cipher; an error only when the system gives no random bytes for a nonce.
+Status write_record(const kv::PageLabel& label, std::uint64_t generation,
+                    std::span<const std::byte> page, const PageCipher* cipher,
+                    std::span<std::byte> record);
+// The same, into a string that is made as long as it must be.
 Status write_record(const kv::PageLabel& label, std::uint64_t generation,
                     std::span<const std::byte> page, const PageCipher* cipher, std::string& record);
 

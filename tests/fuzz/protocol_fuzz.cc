@@ -46,8 +46,7 @@ void check(const RemoteUrl& url, std::string_view bytes, std::size_t piece) {
   for (std::size_t i = 0; i < whole.replies.size(); ++i) {
     const Reply& a = whole.replies[i];
     const Reply& b = cut.replies[i];
-    ASSERT(a.kind == b.kind && a.text == b.text && a.number == b.number && a.items == b.items,
-           "the same replies");
+    ASSERT(a == b, "the same replies");
   }
 }
 

@@ -109,7 +109,10 @@ struct StoreStats {
   std::uint64_t pages_evicted_unread = 0;  // ... and had never been read
   std::uint64_t requests_queued = 0;       // reads and writes not reported yet
   std::array<std::uint64_t, kStoreFaults> faults = {};
-  bool is_on = true;      // false: switched off after failures, until a retry succeeds
+  std::uint64_t nodes = 0;  // servers that keep its pages; 0: it has none
+  std::uint64_t nodes_on = 0;
+  std::uint64_t redirections = 0;  // commands that a server sent to another, or asked to wait
+  bool is_on = true;               // false: switched off after failures, until a retry succeeds
   bool is_ready = true;   // false: its index is still being read, its first connection being made
   std::string condition;  // for people: what is wrong, or empty
 };

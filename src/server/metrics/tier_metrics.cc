@@ -1,5 +1,6 @@
 // Metrics of the tiers outside the pool: what they hold, load, store and lose. Without tiers there
 // are none.
+#include <algorithm>
 #include <numeric>
 
 #include "server/metrics/metrics.h"
@@ -40,6 +41,22 @@ void write_traffic(Exposition& page, const TierStatsList& tiers, const engine::S
              [&](const Tier&, std::size_t i) { return now.tiers[i].tokens_loaded; });
 }
 
+void write_nodes(Exposition& page, const TierStatsList& tiers) {
+  const auto has_nodes = [](const engine::TierStats& tier) { return tier.stats.nodes > 0; };
+  if (std::none_of(tiers.begin(), tiers.end(), has_nodes)) return;
+  page.begin(Kind::kGauge, "pagoda:tier_nodes", "Servers that keep a tier's pages, by state.");
+  for (const engine::TierStats& tier : tiers) {
+    if (!has_nodes(tier)) continue;
+    page.sample(tier.stats.nodes_on, {{"tier", tier.name}, {"state", "on"}});
+    page.sample(tier.stats.nodes - tier.stats.nodes_on, {{"tier", tier.name}, {"state", "off"}});
+  }
+  page.begin(Kind::kCounter, "pagoda:tier_redirections",
+             "Commands that a server of a tier sent to another, or asked to wait.");
+  for (const engine::TierStats& tier : tiers) {
+    if (has_nodes(tier)) page.sample(tier.stats.redirections, {{"tier", tier.name}});
+  }
+}
+
 void write_room(Exposition& page, const TierStatsList& tiers) {
   using Tier = engine::TierStats;
   write_each(page, tiers, Kind::kGauge, "pagoda:tier_bytes", "Bytes that a tier holds.",
@@ -71,6 +88,7 @@ void write_tier_metrics(Exposition& page, const Readings& readings) {
   const engine::Snapshot& now = readings.now;
   write_traffic(page, tiers, now);
   write_room(page, tiers);
+  write_nodes(page, tiers);
   page.begin(Kind::kCounter, "pagoda:tier_failures", "Reads and writes that failed, by reason.");
   for (const engine::TierStats& tier : tiers) {
     for (std::size_t i = 1; i < kv::kStoreFaults; ++i) {

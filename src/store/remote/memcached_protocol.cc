@@ -47,7 +47,8 @@ Status MemcachedProtocol::take_handshake_reply(const Reply& reply) {
     return Error{ErrorCode::kUnsupported, fmt::format("memcached answered: {}", reply.text)};
   }
   constexpr std::string_view kName = "item_size_max ";
-  for (const std::string_view setting : reply.items) {
+  for (const Reply& part : reply.parts) {
+    const std::string_view setting = part.text;
     if (!setting.starts_with(kName)) continue;
     const auto bytes = number_of(setting.substr(kName.size()));
     if (!bytes) break;
@@ -70,11 +71,6 @@ void MemcachedProtocol::encode(const Command& command, std::string& out) {
     case Verb::kHolds:
       fmt::format_to(to, "mg {}\r\n", command.key);
       return;
-    case Verb::kSet:
-      fmt::format_to(to, "ms {} {} T{}\r\n", command.key, command.value.size(), command.ttl_s);
-      out += command.value;
-      out += kLineEnd;
-      return;
     case Verb::kGeneration:
       fmt::format_to(to, "ma {} N0 J{} D{} v\r\n", command.key, fresh_seed(), command.number);
       return;
@@ -82,9 +78,21 @@ void MemcachedProtocol::encode(const Command& command, std::string& out) {
     case Verb::kList:
     case Verb::kHead:
     case Verb::kLength:
+    case Verb::kSlots:
+    case Verb::kAsking:
+    case Verb::kPrimary:
       break;
   }
   ASSERT(false, "memcached has no such command, and can_list() says so");
+}
+
+std::size_t MemcachedProtocol::encode_set(std::string_view key, std::size_t value_bytes,
+                                          std::uint32_t ttl_s, std::string& out) {
+  const std::string begin = fmt::format("ms {} {} T{}\r\n", key, value_bytes, ttl_s);
+  out.resize(begin.size() + value_bytes + kLineEnd.size());
+  out.replace(0, begin.size(), begin);
+  out.replace(begin.size() + value_bytes, kLineEnd.size(), kLineEnd);
+  return begin.size();
 }
 
 Status MemcachedProtocol::feed(std::string_view bytes) {
@@ -112,8 +120,8 @@ Result<std::optional<Reply>> MemcachedProtocol::take_value(std::string_view line
 }
 
 Result<std::optional<Reply>> MemcachedProtocol::take_statistic(std::string_view line) {
-  if (statistics_.items.size() == kStatisticsMax) return not_understood(line);
-  statistics_.items.emplace_back(line.substr(5));
+  if (statistics_.parts.size() == kStatisticsMax) return not_understood(line);
+  statistics_.parts.push_back({.kind = ReplyKind::kValue, .text = std::string(line.substr(5))});
   drop(line.size() + kLineEnd.size());
   return next();
 }

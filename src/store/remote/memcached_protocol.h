@@ -15,6 +15,8 @@ class MemcachedProtocol final : public Protocol {
   std::size_t begin_handshake(std::string& out) override;
   Status take_handshake_reply(const Reply& reply) override;
   void encode(const Command& command, std::string& out) override;
+  std::size_t encode_set(std::string_view key, std::size_t value_bytes, std::uint32_t ttl_s,
+                         std::string& out) override;
   Status feed(std::string_view bytes) override;
   Result<std::optional<Reply>> next() override;
 

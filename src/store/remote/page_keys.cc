@@ -17,12 +17,14 @@ void append_hex(std::span<const std::byte> bytes, std::string& text) {
 
 }  // namespace
 
-std::string page_key(const kv::PageKey& key) {
-  std::string text = "pagoda1:";
+std::string page_key(const kv::PageKey& key, KeyForm form) {
+  const bool tagged = form == KeyForm::kTagged;
+  std::string text = tagged ? "pagoda1:{" : "pagoda1:";
   append_hex(key.space.digest, text);
   text += ':';
   append_hex(key.hash.digest, text);
   text += fmt::format(":{}", key.group);
+  if (tagged) text += '}';
   return text;
 }
 

@@ -2,6 +2,7 @@
 //
 //   pagoda1:SPACE:NAME:SLICE          a page, or its first part; 32 and 64 digits, a number
 //   pagoda1:SPACE:NAME:SLICE.2x9000   its third part, of 9000 bytes each
+//   pagoda1:{SPACE:NAME:SLICE}        the same page in a cluster, which looks at the hash tag
 //   pagoda1:generation:OWNER          of an owner's pages, where keys cannot be listed; 16 digits
 //
 // NAME is the block hash and SLICE the KV cache group. The part's size is in its key: parts of
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,7 +23,11 @@ inline constexpr std::size_t kPartsMax = 256;
 // All pages share this generation besides their owner's.
 inline constexpr std::string_view kGenerationOfAll = "pagoda1:generation:all";
 
-std::string page_key(const kv::PageKey& key);
+// How keys of pages look. kTagged: pagoda1:{SPACE:NAME:SLICE}, so that a cluster keeps the parts of
+// a page together; keys of the other form are not found.
+enum class KeyForm : std::uint8_t { kPlain, kTagged };
+
+std::string page_key(const kv::PageKey& key, KeyForm form = KeyForm::kPlain);
 // Part 0 has the page's own key.
 std::string part_key(std::string_view page_key, std::size_t part, std::size_t part_bytes);
 bool is_part_key(std::string_view key);

@@ -1,6 +1,6 @@
-// PageRemoval removes an owner's pages, or all, from a server: by looking at every key where keys
+// PageRemoval removes an owner's pages, or all, from one server: by looking at every key where keys
 // can be listed, else by a new generation, under which no page written before is read. It runs on
-// the store's thread.
+// the store's thread. StoreRemoval does so on all servers of a store.
 //
 // Memcached lists its keys neither completely nor always, and its flush_all would remove keys of
 // other programs. So every record there carries the sum of two numbers that the server keeps, one
@@ -22,13 +22,19 @@
 
 namespace pagoda::store {
 
+struct RemovalOrder {
+  std::optional<kv::OwnerTag> owner = {};  // none: all pages
+  std::uint32_t ttl_s = 0;                 // for the note
+  std::int64_t deadline_ns = 0;            // a list of keys that has not ended by then is an error
+  bool is_cluster = false;
+};
+
 class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
  public:
-  using Done = std::function<void(Result<kv::Removal>)>;
+  // `redirected`: keys were listed that are another node's, or on their way there.
+  using Done = std::function<void(Result<kv::Removal>, bool redirected)>;
 
-  // No owner: all pages. `ttl_s` is for the note.
-  PageRemoval(std::optional<kv::OwnerTag> owner, std::uint32_t ttl_s, Done done)
-      : owner_(owner), ttl_s_(ttl_s), done_(std::move(done)) {}
+  PageRemoval(const RemovalOrder& order, Done done) : order_(order), done_(std::move(done)) {}
 
   // Call once. The removal lives as long as replies are expected.
   void start(RemoteConnection& connection);
@@ -37,6 +43,7 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   struct Key {
     std::string text;
     bool chosen = false;
+    bool is_elsewhere = false;  // another node's by now
     std::size_t bytes = 0;
   };
 
@@ -51,12 +58,16 @@ class PageRemoval : public std::enable_shared_from_this<PageRemoval> {
   bool expect(const Reply& reply, ReplyKind expected);
   // Expects the same where the key may be gone, or hold something that is no value.
   bool expect_if_any(const Reply& reply, ReplyKind expected);
+  bool was_redirected(const Reply& reply);
+  // Sends a command for a key that the server has listed.
+  void ask(const Command& command, std::size_t value_bytes, RemoteConnection& connection,
+           RemoteConnection::Handler handler);
   void end(Result<kv::Removal> result);
 
-  std::optional<kv::OwnerTag> owner_;
-  std::uint32_t ttl_s_;
+  RemovalOrder order_;
   Done done_;
   kv::Removal removal_;
+  bool redirected_ = false;
   std::uint64_t cursor_ = 0;
   std::vector<Key> keys_;  // keys that the cursor brought
   std::size_t replies_open_ = 0;

@@ -4,8 +4,9 @@
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
-#include <span>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -13,54 +14,63 @@ namespace pagoda::store {
 namespace {
 
 constexpr std::size_t kItemBytesDefault = 512u << 20;  // proto-max-bulk-len of a Redis by default
-constexpr int kElementsMax = 100'000;          // elements of one reply; SCAN is asked for far fewer
+// Memory that the parts of one list may take: every slot of a cluster alone in its range needs half
+// of it.
+constexpr std::size_t kListBytesMax = 64u << 20;
+constexpr long long kElementsMax = 100'000;
 constexpr std::size_t kPieceBytes = 1u << 20;  // larger than one read of the socket
+constexpr std::size_t kLargeValueBytes = 16u << 10;
+constexpr std::size_t kLengthLineBytesMax = 24;  // '$', 20 digits, the end of line
+constexpr std::size_t kSpareValueBytesMax = 8u << 20;
+constexpr std::string_view kRedisLineEnd = "\r\n";
 constexpr std::string_view kKeys = "pagoda1:*";
 constexpr std::string_view kScanCount = "1000";
 
-// hiredis builds replies out of Parts: no value is copied twice, and no length is trusted.
-struct Part {
-  int type = 0;
-  std::string text;
-  long long number = 0;
-  std::vector<std::unique_ptr<Part>> parts;
-};
-
-void* attach(const redisReadTask* task, std::unique_ptr<Part> part) {
-  part->type = task->type;
-  if (task->parent == nullptr) return part.release();
-  auto& siblings = static_cast<Part*>(task->parent->obj)->parts;
-  siblings.push_back(std::move(part));
-  return siblings.back().get();
+// hiredis builds our replies: no value is copied twice, and no count is trusted. A part stays where
+// it is while hiredis adds to it: its next sibling comes when it is whole.
+void* attach(const redisReadTask* task, Reply reply) {
+  if (task->parent == nullptr) return std::make_unique<Reply>(std::move(reply)).release();
+  auto& list_bytes = *static_cast<std::size_t*>(task->privdata);
+  list_bytes += sizeof(Reply) + reply.text.size();
+  if (list_bytes > kListBytesMax) return nullptr;
+  return &static_cast<Reply*>(task->parent->obj)->parts.emplace_back(std::move(reply));
 }
 
 void* make_text(const redisReadTask* task, char* text, std::size_t bytes) {
-  auto part = std::make_unique<Part>();
-  part->text.assign(text, bytes);
-  return attach(task, std::move(part));
+  const std::string_view view(text, bytes);
+  switch (task->type) {
+    case REDIS_REPLY_STATUS:
+      return attach(task, {.kind = ReplyKind::kDone});
+    case REDIS_REPLY_STRING:
+      return attach(task, {.kind = ReplyKind::kValue, .text = std::string(view)});
+    case REDIS_REPLY_ERROR:
+      if (view.starts_with("WRONGTYPE ")) {  // another program's list or set: no value
+        return attach(task, {.kind = ReplyKind::kAbsent});
+      }
+      return attach(task,
+                    {.kind = view.starts_with("OOM ") ? ReplyKind::kNoRoom : ReplyKind::kRefused,
+                     .text = std::string(view)});
+    default:
+      return nullptr;
+  }
 }
 
 // A count is an int or a size_t, by hiredis' version.
 template <class Count>
 void* make_array(const redisReadTask* task, Count elements) {
-  if (elements < 0 || elements > Count{kElementsMax}) return nullptr;
-  return attach(task, std::make_unique<Part>());
+  if (elements < 0 || static_cast<long long>(elements) > kElementsMax) return nullptr;
+  if (task->type != REDIS_REPLY_ARRAY) return nullptr;
+  return attach(task, {.kind = ReplyKind::kList});
 }
 
 void* make_number(const redisReadTask* task, long long number) {
-  auto part = std::make_unique<Part>();
-  part->number = number;
-  return attach(task, std::move(part));
+  if (number < 0) return nullptr;
+  return attach(task, {.kind = ReplyKind::kNumber, .number = static_cast<std::uint64_t>(number)});
 }
 
-// The task still has the type of the value that is missing.
-void* make_nil(const redisReadTask* task) {
-  auto* const part = static_cast<Part*>(attach(task, std::make_unique<Part>()));
-  part->type = REDIS_REPLY_NIL;
-  return part;
-}
+void* make_nil(const redisReadTask* task) { return attach(task, {.kind = ReplyKind::kAbsent}); }
 
-void free_part(void* part) { std::unique_ptr<Part>{static_cast<Part*>(part)}.reset(); }
+void free_reply(void* reply) { std::unique_ptr<Reply>{static_cast<Reply*>(reply)}.reset(); }
 
 // Refuses types of RESP 3, which the store does not speak.
 template <class... Arguments>
@@ -69,20 +79,20 @@ void* refuse(const redisReadTask*, Arguments...) {
 }
 
 template <class Functions>
-Functions part_functions() {
+Functions reply_functions() {
   Functions functions = {};
   functions.createString = make_text;
   functions.createArray = make_array;
   functions.createInteger = make_number;
   functions.createNil = make_nil;
-  functions.freeObject = free_part;
+  functions.freeObject = free_reply;
   if constexpr (requires { functions.createDouble; }) functions.createDouble = refuse;
   if constexpr (requires { functions.createBool; }) functions.createBool = refuse;
   return functions;
 }
 
-redisReplyObjectFunctions& shared_part_functions() {
-  static redisReplyObjectFunctions functions = part_functions<redisReplyObjectFunctions>();
+redisReplyObjectFunctions& shared_reply_functions() {
+  static redisReplyObjectFunctions functions = reply_functions<redisReplyObjectFunctions>();
   return functions;
 }
 
@@ -104,52 +114,6 @@ void append(std::initializer_list<std::string_view> words, std::string& out) {
   redisFreeCommand(formatted);
 }
 
-// SCAN replies the next cursor, then the keys.
-bool flatten(Part& scan, Reply& reply) {
-  if (scan.parts.size() != 2 || scan.parts[0]->type != REDIS_REPLY_STRING ||
-      scan.parts[1]->type != REDIS_REPLY_ARRAY) {
-    return false;
-  }
-  reply.items.push_back(std::move(scan.parts[0]->text));
-  for (auto& key : scan.parts[1]->parts) reply.items.push_back(std::move(key->text));
-  return true;
-}
-
-std::optional<Reply> as_reply(Part& part) {
-  Reply reply;
-  switch (part.type) {
-    case REDIS_REPLY_STATUS:
-      reply.kind = ReplyKind::kDone;
-      return reply;
-    case REDIS_REPLY_STRING:
-      reply.kind = ReplyKind::kValue;
-      reply.text = std::move(part.text);
-      return reply;
-    case REDIS_REPLY_INTEGER:
-      if (part.number < 0) return std::nullopt;
-      reply.kind = ReplyKind::kNumber;
-      reply.number = static_cast<std::uint64_t>(part.number);
-      return reply;
-    case REDIS_REPLY_NIL:
-      reply.kind = ReplyKind::kAbsent;
-      return reply;
-    case REDIS_REPLY_ERROR:
-      if (part.text.starts_with("WRONGTYPE ")) {  // another program's list or set: no value
-        reply.kind = ReplyKind::kAbsent;
-        return reply;
-      }
-      reply.kind = part.text.starts_with("OOM ") ? ReplyKind::kNoRoom : ReplyKind::kRefused;
-      reply.text = std::move(part.text);
-      return reply;
-    case REDIS_REPLY_ARRAY:
-      reply.kind = ReplyKind::kList;
-      if (!flatten(part, reply)) return std::nullopt;
-      return reply;
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
 void RedisProtocol::FreeReader::operator()(redisReader* reader) const { redisReaderFree(reader); }
@@ -160,8 +124,9 @@ RedisProtocol::RedisProtocol(const RemoteUrl& url, std::size_t item_bytes_max)
       database_(url.database),
       item_bytes_max_(item_bytes_max == 0 ? kItemBytesDefault
                                           : std::min(item_bytes_max, kItemBytesDefault)),
-      reader_(redisReaderCreateWithFunctions(&shared_part_functions())) {
+      reader_(redisReaderCreateWithFunctions(&shared_reply_functions())) {
   ASSERT(reader_ != nullptr, "memory for a parser");
+  reader_->privdata = &list_bytes_;
   reader_->maxbuf = 0;  // values follow each other: the buffer is kept between them
 }
 
@@ -201,9 +166,6 @@ void RedisProtocol::encode(const Command& command, std::string& out) {
       return append({"GET", command.key}, out);
     case Verb::kHolds:
       return append({"EXISTS", command.key}, out);
-    case Verb::kSet:
-      return append({"SET", command.key, command.value, "EX", fmt::format("{}", command.ttl_s)},
-                    out);
     case Verb::kErase:
       return append({"UNLINK", command.key}, out);
     case Verb::kList:
@@ -212,33 +174,125 @@ void RedisProtocol::encode(const Command& command, std::string& out) {
       return append({"GETRANGE", command.key, "0", fmt::format("{}", command.number - 1)}, out);
     case Verb::kLength:
       return append({"STRLEN", command.key}, out);
+    case Verb::kSlots:
+      return append({"CLUSTER", "SLOTS"}, out);
+    case Verb::kAsking:
+      return append({"ASKING"}, out);
+    case Verb::kPrimary:
+      return append({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", command.key}, out);
     case Verb::kGeneration:
       break;
   }
   ASSERT(false, "redis lists its keys: nobody asks it for a generation");
 }
 
+std::size_t RedisProtocol::encode_set(std::string_view key, std::size_t value_bytes,
+                                      std::uint32_t ttl_s, std::string& out) {
+  const std::string begin =
+      fmt::format("*5\r\n$3\r\nSET\r\n${}\r\n{}\r\n${}\r\n", key.size(), key, value_bytes);
+  const std::string ttl = fmt::format("{}", ttl_s);
+  const std::string end = fmt::format("\r\n$2\r\nEX\r\n${}\r\n{}\r\n", ttl.size(), ttl);
+  out.resize(begin.size() + value_bytes + end.size());
+  out.replace(0, begin.size(), begin);
+  out.replace(begin.size() + value_bytes, end.size(), end);
+  return begin.size();
+}
+
 Status RedisProtocol::feed(std::string_view bytes) {
-  if (redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) == REDIS_OK) return ok_status();
-  return Error{ErrorCode::kCorrupt, reader_->errstr};
+  unread_.erase(0, std::exchange(unread_at_, 0));
+  unread_ += bytes;
+  return ok_status();
+}
+
+void RedisProtocol::consume(std::size_t bytes) {
+  unread_at_ += bytes;
+  if (unread_at_ < unread_.size()) return;
+  unread_.clear();
+  unread_at_ = 0;
 }
 
 Result<std::optional<Reply>> RedisProtocol::next() {
-  void* found = nullptr;
-  if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) {
-    return Error{ErrorCode::kCorrupt, fmt::format("redis: {}", reader_->errstr)};
+  if (!parsing_ && value_bytes_ == 0 && unread().starts_with('$')) {
+    const bool is_cut = unread().size() < kLengthLineBytesMax &&
+                        unread().find(kRedisLineEnd) == std::string_view::npos;
+    if (is_cut) return std::optional<Reply>();
+    begin_value();
   }
-  if (found == nullptr) {
+  return value_bytes_ > 0 ? next_value() : parse();
+}
+
+void RedisProtocol::begin_value() {
+  const std::string_view text = unread();
+  const std::size_t line_end = text.substr(0, kLengthLineBytesMax).find(kRedisLineEnd);
+  if (line_end == std::string_view::npos) return;
+  std::size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + line_end, bytes);
+  if (error != std::errc() || end != text.data() + line_end) return;
+  if (bytes < kLargeValueBytes || bytes > value_bytes_max_) return;  // hiredis' part
+  consume(line_end + kRedisLineEnd.size());
+  value_ = std::exchange(spare_, {});
+  value_.resize(bytes + kRedisLineEnd.size());
+  value_bytes_ = bytes;
+  value_got_ = 0;
+}
+
+Result<std::optional<Reply>> RedisProtocol::next_value() {
+  const std::size_t bytes = std::min(unread().size(), value_.size() - value_got_);
+  std::copy_n(unread().begin(), bytes, value_.begin() + static_cast<std::ptrdiff_t>(value_got_));
+  consume(bytes);
+  value_got_ += bytes;
+  if (value_got_ < value_.size()) return std::optional<Reply>();
+  if (!value_.ends_with(kRedisLineEnd)) {
+    return Error{ErrorCode::kCorrupt, "redis sends a value that is longer than it says"};
+  }
+  value_.resize(std::exchange(value_bytes_, 0));
+  return std::optional(Reply{.kind = ReplyKind::kValue, .text = std::exchange(value_, {})});
+}
+
+// A reply ends where a line ends: given line by line, hiredis never has bytes of the next reply.
+Result<std::optional<Reply>> RedisProtocol::parse() {
+  while (!unread().empty()) {
+    const std::string_view text = unread();
+    const bool line_ended = after_cr_ && text.front() == '\n';
+    const std::size_t line_end = line_ended ? std::string_view::npos : text.find(kRedisLineEnd);
+    const std::size_t bytes = line_ended ? 1
+                              : line_end == std::string_view::npos
+                                  ? text.size()
+                                  : line_end + kRedisLineEnd.size();
+    after_cr_ = text[bytes - 1] == '\r';
+    parsing_ = true;
+    void* found = nullptr;
+    const bool fine = redisReaderFeed(reader_.get(), text.data(), bytes) == REDIS_OK &&
+                      redisReaderGetReply(reader_.get(), &found) == REDIS_OK;
+    consume(bytes);
+    if (!fine) {
+      const bool refused = reader_->err == REDIS_ERR_OOM;  // by our own functions
+      return Error{ErrorCode::kCorrupt,
+                   refused ? "redis sends a reply of a kind not asked for, or without an end"
+                           : fmt::format("redis: {}", reader_->errstr)};
+    }
+    if (found != nullptr) {
+      parsing_ = after_cr_ = false;
+      list_bytes_ = 0;
+      return std::optional(std::move(*std::unique_ptr<Reply>(static_cast<Reply*>(found))));
+    }
     if (reader_->len - reader_->pos > value_bytes_max_ + kPieceBytes) {
       return Error{ErrorCode::kOutOfRange,
                    fmt::format("redis sends more than the {} bytes asked for", value_bytes_max_)};
     }
-    return std::optional<Reply>();
   }
-  const std::unique_ptr<Part> part(static_cast<Part*>(found));
-  std::optional<Reply> reply = as_reply(*part);
-  if (!reply) return Error{ErrorCode::kCorrupt, "redis sends a reply of a kind not asked for"};
-  return reply;
+  return std::optional<Reply>();
+}
+
+std::span<char> RedisProtocol::room() {
+  if (value_bytes_ == 0 || !unread().empty()) return {};
+  return std::span(value_).subspan(value_got_);
+}
+
+void RedisProtocol::recycle(std::string text) {
+  if (text.capacity() >= kLargeValueBytes && text.capacity() <= kSpareValueBytesMax) {
+    spare_ = std::move(text);
+  }
 }
 
 }  // namespace pagoda::store

@@ -1,5 +1,8 @@
-// RemoteLoop is the store's thread: it connects, carries requests, gives up and tries again.
+// RemoteLoop is the store's thread: it moves connections and requests, and switches the store on
+// and off.
 #pragma once
+
+#include <poll.h>
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +15,7 @@
 #include "base/result.h"
 #include "store/page_cipher.h"
 #include "store/remote/known_keys.h"
-#include "store/remote/remote_connection.h"
+#include "store/remote/node_set.h"
 #include "store/remote/remote_mailbox.h"
 #include "store/remote/remote_options.h"
 #include "store/remote/request_pipeline.h"
@@ -36,17 +39,14 @@ class RemoteLoop {
              std::optional<net::TlsClient> tls);
 
   void run();
-  Result<std::unique_ptr<RemoteConnection>> connect();
-  Result<std::unique_ptr<RemoteConnection>> connect_to(const net::Socket::Address& address,
-                                                       std::int64_t deadline_ns);
-  Status handshake(RemoteConnection& connection, std::int64_t deadline_ns);
-  // Serves until the connection is over; returns why.
-  std::string serve(RemoteConnection& connection);
   void take_inbox(RemoteMailbox::Inbox inbox);
-  void begin_jobs(RemoteConnection& connection);
+  void begin_jobs();
+  void begin_removal(const std::shared_ptr<Job>& job);
+  // Tells the mailbox what the nodes are like by now.
+  void show_nodes();
   void give_up(const std::string& condition);
-  // Waits for the socket (-1: none), the eventfd or the time.
-  void wait(int descriptor, short events, std::int64_t until_ns);
+  // Waits for a socket, a caller or the time.
+  void wait();
 
   RemoteOptions options_;
   std::optional<PageCipher> cipher_;
@@ -56,6 +56,10 @@ class RemoteLoop {
   RemoteMailbox mailbox_;
   RequestPipeline pipeline_;
   std::vector<std::shared_ptr<Job>> jobs_;  // jobs that wait for writes before them
+  NodeSet nodes_;                           // behind those to whom commands that are lost come back
+  bool is_on_ = false;
+  std::string condition_;
+  std::vector<pollfd> sources_;
   std::thread thread_;
 };
 

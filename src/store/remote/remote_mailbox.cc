@@ -107,6 +107,9 @@ kv::StoreStats RemoteMailbox::stats() const {
   const std::lock_guard lock(mutex_);
   kv::StoreStats stats = stats_;
   if (stats.condition.empty()) stats.condition = writing_.reason();
+  if (stats.condition.empty() && !node_condition_.empty()) {
+    stats.condition = fmt::format("{}: {}", options_.url.shown(), node_condition_);
+  }
   return stats;
 }
 
@@ -173,6 +176,14 @@ RemoteMailbox::Inbox RemoteMailbox::turn_off(const std::string& condition) {
   notify_due_ = true;  // a caller whose write was refused need not wait
   stats_.condition = fmt::format("{}: {}", options_.url.shown(), condition);
   return std::exchange(inbox_, {});
+}
+
+void RemoteMailbox::show_nodes(const NodeCounts& counts, const std::string& condition) {
+  const std::lock_guard lock(mutex_);
+  stats_.nodes = counts.nodes;
+  stats_.nodes_on = counts.nodes_on;
+  stats_.redirections = counts.redirections;
+  if (node_condition_ != condition) node_condition_ = condition;
 }
 
 void RemoteMailbox::notify_if_due() {

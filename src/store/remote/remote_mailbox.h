@@ -19,6 +19,13 @@
 
 namespace pagoda::store {
 
+// Servers of a store, for its figures.
+struct NodeCounts {
+  std::uint64_t nodes = 0;
+  std::uint64_t nodes_on = 0;
+  std::uint64_t redirections = 0;
+};
+
 // A caller waits for a Job: a removal, or only that the writes before it are over.
 struct Job {
   enum class Kind : std::uint8_t { kRemove, kRemoveAll, kFlush };
@@ -62,6 +69,8 @@ class RemoteMailbox {
   void turn_on();
   // `condition` says why, for people. Returns the waiting requests; nothing is put afterwards.
   Inbox turn_off(const std::string& condition);
+  // `condition`: why nodes are off, or empty.
+  void show_nodes(const NodeCounts& counts, const std::string& condition);
   // Notifies if there is a report since the last time.
   void notify_if_due();
   bool is_stopping() const;
@@ -80,6 +89,7 @@ class RemoteMailbox {
   bool notify_due_ = false;
   std::function<void()> notify_;
   kv::StoreStats stats_;
+  std::string node_condition_;
   CircuitBreaker writing_;
   std::size_t reads_queued_ = 0;
   std::size_t write_bytes_queued_ = 0;

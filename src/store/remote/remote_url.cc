@@ -14,13 +14,18 @@ constexpr std::uint32_t kDatabaseMax = 1'000'000;
 struct Scheme {
   std::string_view prefix;
   RemoteKind kind;
+  RemoteLayout layout;
   bool tls;
   std::string_view port;
 };
 constexpr Scheme kSchemes[] = {
-    {"redis://", RemoteKind::kRedis, false, "6379"},
-    {"rediss://", RemoteKind::kRedis, true, "6379"},
-    {"memcached://", RemoteKind::kMemcached, false, "11211"},
+    {"redis://", RemoteKind::kRedis, RemoteLayout::kServer, false, "6379"},
+    {"rediss://", RemoteKind::kRedis, RemoteLayout::kServer, true, "6379"},
+    {"redis-cluster://", RemoteKind::kRedis, RemoteLayout::kCluster, false, "6379"},
+    {"rediss-cluster://", RemoteKind::kRedis, RemoteLayout::kCluster, true, "6379"},
+    {"redis-sentinel://", RemoteKind::kRedis, RemoteLayout::kSentinel, false, "26379"},
+    {"rediss-sentinel://", RemoteKind::kRedis, RemoteLayout::kSentinel, true, "26379"},
+    {"memcached://", RemoteKind::kMemcached, RemoteLayout::kServer, false, "11211"},
 };
 
 template <class Number>
@@ -50,38 +55,87 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 // Splits host[:port]; an IPv6 address stands in brackets.
-bool take_authority(std::string_view text, RemoteUrl& url) {
+std::optional<NodeAddress> read_address(std::string_view text, std::string_view port_default) {
   std::string_view host = text;
   if (text.starts_with('[')) {
     const std::size_t bracket = text.find(']');
-    if (bracket == std::string_view::npos) return false;
+    if (bracket == std::string_view::npos) return std::nullopt;
     host = text.substr(1, bracket - 1);
     text.remove_prefix(bracket + 1);
-    if (!text.empty() && text.front() != ':') return false;
+    if (!text.empty() && text.front() != ':') return std::nullopt;
   } else {
     const std::size_t colon = text.find(':');
     host = text.substr(0, colon);
     text = colon == std::string_view::npos ? std::string_view() : text.substr(colon);
   }
-  if (host.empty()) return false;
-  url.host = host;
-  if (text.empty()) return true;
+  if (host.empty()) return std::nullopt;
+  if (text.empty()) return NodeAddress{std::string(host), std::string(port_default)};
   const auto port = whole_number<std::uint32_t>(text.substr(1), 65535);
-  if (!port || *port == 0) return false;
-  url.port = fmt::format("{}", *port);
-  return true;
+  if (!port || *port == 0) return std::nullopt;
+  return NodeAddress{std::string(host), fmt::format("{}", *port)};
+}
+
+// Reads addresses between commas. False: one of them is none.
+bool read_addresses(std::string_view text, std::string_view port_default, RemoteUrl& url) {
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const auto address = read_address(text.substr(0, comma), port_default);
+    if (!address) return false;
+    url.addresses.push_back(*address);
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// Returns what is wrong with the login, or nothing.
+std::string_view read_login(std::string_view login, RemoteUrl& url) {
+  if (url.kind == RemoteKind::kMemcached) return "memcached takes no user or password";
+  const std::size_t colon = login.find(':');
+  if (colon == std::string_view::npos) return "before '@' stands user:password";
+  const auto user = unescaped(login.substr(0, colon));
+  const auto password = unescaped(login.substr(colon + 1));
+  if (!user || !password) return "a '%' in user or password wants two hexadecimal digits";
+  url.user = *user;
+  url.password = *password;
+  return url.password.empty() ? "the password is empty" : "";
+}
+
+// The same for what follows the addresses.
+std::string read_path(std::string_view path, RemoteUrl& url) {
+  if (url.layout == RemoteLayout::kSentinel) {
+    const std::size_t slash = path.find('/');
+    url.service = path.substr(0, slash);
+    if (url.service.empty()) return "names no service: sentinels know a server by its name";
+    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  }
+  if (path.empty()) return "";
+  if (url.kind == RemoteKind::kMemcached) return "memcached has no databases";
+  if (url.layout == RemoteLayout::kCluster) return "a cluster has no databases";
+  const auto database = whole_number<std::uint32_t>(path, kDatabaseMax);
+  if (!database) return fmt::format("\"{}\" is no database (0 to {})", path, kDatabaseMax);
+  url.database = *database;
+  return "";
 }
 
 }  // namespace
 
-std::string RemoteUrl::shown() const {
-  const bool redis = kind == RemoteKind::kRedis;
-  const std::string_view scheme = !redis ? "memcached" : tls ? "rediss" : "redis";
+std::string NodeAddress::shown() const {
   const bool brackets = host.find(':') != std::string::npos;
-  const std::string where =
-      brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
-  if (database == 0) return fmt::format("{}://{}", scheme, where);
-  return fmt::format("{}://{}/{}", scheme, where, database);
+  return brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+std::string RemoteUrl::shown() const {
+  std::string text;
+  for (const Scheme& each : kSchemes) {
+    if (each.kind == kind && each.layout == layout && each.tls == tls) text = each.prefix;
+  }
+  for (const NodeAddress& each : addresses) {
+    if (&each != &addresses.front()) text += ',';
+    text += each.shown();
+  }
+  if (!service.empty()) text += "/" + service;
+  if (database != 0) text += fmt::format("/{}", database);
+  return text;
 }
 
 Result<RemoteUrl> parse_remote_url(const std::string& text) {
@@ -98,34 +152,28 @@ Result<RemoteUrl> parse_remote_url(const std::string& text) {
   const auto wrong = [&](std::string_view what) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("remote store \"{}\": {}", named, what)};
   };
-  if (scheme == nullptr) return wrong("begins with none of redis://, rediss://, memcached://");
-  RemoteUrl url = {.kind = scheme->kind, .tls = scheme->tls, .port = std::string(scheme->port)};
+  if (scheme == nullptr) {
+    return wrong(
+        "begins with none of redis://, redis-cluster://, redis-sentinel:// (rediss… for TLS), "
+        "memcached://");
+  }
+  RemoteUrl url = {.kind = scheme->kind, .layout = scheme->layout, .tls = scheme->tls};
   std::string_view rest = std::string_view(text).substr(scheme->prefix.size());
   if (const std::size_t end = rest.rfind('@'); end != std::string_view::npos) {
-    if (url.kind == RemoteKind::kMemcached) return wrong("memcached takes no user or password");
-    const std::string_view login = rest.substr(0, end);
-    const std::size_t colon = login.find(':');
-    if (colon == std::string_view::npos) return wrong("before '@' stands user:password");
-    const auto user = unescaped(login.substr(0, colon));
-    const auto password = unescaped(login.substr(colon + 1));
-    if (!user || !password) return wrong("a '%' in user or password wants two hexadecimal digits");
-    url.user = *user;
-    url.password = *password;
-    if (url.password.empty()) return wrong("the password is empty");
+    const std::string_view fault = read_login(rest.substr(0, end), url);
+    if (!fault.empty()) return wrong(fault);
     rest.remove_prefix(end + 1);
   }
   const std::size_t slash = rest.find('/');
-  if (!take_authority(rest.substr(0, slash), url))
+  if (!read_addresses(rest.substr(0, slash), scheme->port, url))
     return wrong("names no host, or a port that is not 1 to 65535");
-  const std::string_view path =
-      slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
-  if (path.empty()) return url;
-  if (url.kind == RemoteKind::kMemcached) return wrong("memcached has no databases");
-  const auto database = whole_number<std::uint32_t>(path, kDatabaseMax);
-  if (!database) {
-    return wrong(fmt::format("\"{}\" is no database (0 to {})", path, kDatabaseMax));
-  }
-  url.database = *database;
+  if (url.addresses.size() > 1 && url.layout == RemoteLayout::kServer)
+    return wrong("several addresses are those of redis-cluster:// or redis-sentinel://");
+  if (url.addresses.size() > kAddressesMax)
+    return wrong(fmt::format("has more than {} addresses", kAddressesMax));
+  const std::string fault =
+      read_path(slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1), url);
+  if (!fault.empty()) return wrong(fault);
   return url;
 }
 

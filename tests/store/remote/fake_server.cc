@@ -104,6 +104,10 @@ FakeServer::~FakeServer() {
   close(listener_);
 }
 
+std::string bulk(const std::string& text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+
 FakeServer::Script fake_redis(
     std::function<std::string(const std::vector<std::string>& words)> answer, std::size_t piece) {
   return [answer = std::move(answer), piece](FakeServer::Peer& peer) {

@@ -53,6 +53,9 @@ class FakeServer {
   std::thread acceptor_;
 };
 
+// A string as Redis sends it.
+std::string bulk(const std::string& text);
+
 // Every command is answered by `answer`; greetings are answered +OK by themselves.
 FakeServer::Script fake_redis(
     std::function<std::string(const std::vector<std::string>& words)> answer,

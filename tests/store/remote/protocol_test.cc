@@ -15,6 +15,16 @@ std::unique_ptr<Protocol> protocol_of(const std::string& url, std::size_t value_
   return protocol;
 }
 
+std::string list_of(const Reply& reply) {
+  std::string seen;
+  for (const Reply& part : reply.parts) {
+    seen += " [" + part.text + list_of(part);
+    if (part.kind == ReplyKind::kNumber) seen += std::to_string(part.number);
+    seen += "]";
+  }
+  return seen;
+}
+
 // Returns replies as text, one a line; the last line is "!" where the bytes were not understood.
 std::string replies_to(Protocol& protocol, std::string_view bytes, std::size_t piece) {
   std::string seen;
@@ -31,7 +41,7 @@ std::string replies_to(Protocol& protocol, std::string_view bytes, std::size_t p
       seen += kKinds[static_cast<std::size_t>(r.kind)];
       if (r.kind == ReplyKind::kNumber) seen += " " + std::to_string(r.number);
       if (!r.text.empty()) seen += " " + r.text;
-      for (const std::string& item : r.items) seen += " [" + item + "]";
+      seen += list_of(r);
       seen += "\n";
     }
   }
@@ -55,7 +65,7 @@ std::vector<Exchanged> all_kinds() {
        "done\nvalue a\r\nb\0\nvalue\nabsent\nnumber 1\nnumber 0\n"
        "no room OOM command not allowed\nrefused NOAUTH Authentication required.\n"
        "refused WRONGPASS invalid\n"
-       "refused LOADING in memory\nabsent\nlist [17] [a] [b]\nlist [0]\n"s},
+       "refused LOADING in memory\nabsent\nlist [17] [ [a] [b]]\nlist [0] []\n"s},
       {"memcached://h",
        "HD\r\nVA 5 f0\r\na\r\nb\0\r\nVA 0\r\n\r\nEN\r\nNF\r\nMN\r\nNS\r\n"
        "SERVER_ERROR out of memory storing object\r\nSERVER_ERROR object too large for cache\r\n"
@@ -83,10 +93,60 @@ TEST(Protocol, RepliesAreTheSameHoweverTheirBytesAreCut) {
   }
 }
 
+TEST(Protocol, LargeValuesAreTheSameHoweverTheirBytesAreCutAndWhereTheyArePut) {
+  std::string value(40'000, '\0');
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * i % 251);
+  value.replace(20'000, 4, "\r\n$5");
+  const std::string bytes =
+      ":1\r\n$40000\r\n" + value + "\r\n+OK\r\n$40000\r\n" + value + "\r\n$3\r\nabc\r\n";
+  for (const std::size_t piece :
+       {std::size_t{1}, std::size_t{7}, std::size_t{1000}, std::size_t{16'384}, std::size_t{39'999},
+        std::size_t{40'011}, bytes.size()}) {
+    const auto protocol = protocol_of("redis://h", value.size());
+    std::vector<Reply> replies;
+    for (std::string_view rest = bytes; !rest.empty();) {
+      const std::string_view next = rest.substr(0, piece);
+      const std::span<char> room = protocol->room();
+      const std::size_t direct = std::min(room.size(), next.size());
+      std::copy_n(next.begin(), direct, room.begin());
+      if (direct > 0) {
+        protocol->filled(direct);
+      } else {
+        ASSERT_TRUE(protocol->feed(next).ok());
+      }
+      rest.remove_prefix(direct > 0 ? direct : next.size());
+      while (true) {
+        auto reply = protocol->next();
+        ASSERT_TRUE(reply.ok());
+        if (!reply.value()) break;
+        replies.push_back(*reply.value());
+        protocol->recycle(std::move(reply.value()->text));
+      }
+    }
+    ASSERT_EQ(replies.size(), 5u) << piece;
+    EXPECT_EQ(replies[0].number, 1u);
+    EXPECT_TRUE(replies[1].text == value);
+    EXPECT_EQ(replies[2].kind, ReplyKind::kDone);
+    EXPECT_TRUE(replies[3].text == value);
+    EXPECT_EQ(replies[4].text, "abc");
+  }
+  EXPECT_TRUE(replies_to(*protocol_of("redis://h", 40'000), "$40000\r\n" + value + "xy", 999)
+                  .ends_with("!"));
+}
+
+TEST(Protocol, AListWithoutAnEndIsAnError) {
+  std::string endless;
+  for (int i = 0; i < 10'000; ++i) endless += "*1\r\n$1000\r\n" + std::string(1000, 'a') + "\r\n";
+  const auto protocol = protocol_of("redis://h");
+  std::string seen = replies_to(*protocol, "*99999\r\n*99999\r\n", 100);
+  for (int i = 0; i < 9 && seen.empty(); ++i) seen = replies_to(*protocol, endless, 1 << 18);
+  EXPECT_EQ(seen, "!");  // after 64 MB; the list is not whole before 200 MB
+}
+
 TEST(Protocol, WhatIsNoReplyIsAnError) {
   for (const char* bytes :
        {"HTTP/1.1 400 Bad Request\r\n", "VA 3\r\nabc\r\n", "$x\r\n", "*-5\r\n", "$-7\r\n",
-        ":abc\r\n", ":-1\r\n", "*1\r\n$1\r\na\r\n", "*3000000\r\n", "*2147483647\r\n"}) {
+        ":abc\r\n", ":-1\r\n", "*1\r\n:-1\r\n", "*3000000\r\n", "*2147483647\r\n"}) {
     EXPECT_TRUE(replies_to(*protocol_of("redis://h"), bytes, 1).ends_with("!")) << bytes;
   }
   for (const char* bytes : {"ERROR\r\n", "CLIENT_ERROR bad data chunk\r\n", "VA\r\n", "VA x\r\n",
@@ -113,19 +173,28 @@ TEST(Protocol, CommandsAreWhatTheProtocolsSay) {
     protocol_of(url)->encode(command, out);
     return out;
   };
-  const Command set = {.verb = Verb::kSet, .key = "k", .value = "a\r\nb", .ttl_s = 9};
-  EXPECT_EQ(said("redis://h", set),
-            "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n$2\r\nEX\r\n$1\r\n9\r\n");
-  EXPECT_EQ(said("memcached://h", set), "ms k 4 T9\r\na\r\nb\r\n");
+  // A string that was sent before is written over.
+  const auto set = [](const char* url, std::string out) {
+    const std::size_t at = protocol_of(url)->encode_set("k", 4, 9, out);
+    return out.replace(at, 4, "a\r\nb");
+  };
+  for (const std::string& before : {std::string(), std::string(500, 'x')}) {
+    EXPECT_EQ(set("redis://h", before),
+              "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n$2\r\nEX\r\n$1\r\n9\r\n");
+    EXPECT_EQ(set("memcached://h", before), "ms k 4 T9\r\na\r\nb\r\n");
+  }
   EXPECT_EQ(said("redis://h", {.verb = Verb::kGet, .key = "k"}), "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n");
   EXPECT_EQ(said("memcached://h", {.verb = Verb::kGet, .key = "k"}), "mg k v\r\n");
+  EXPECT_EQ(said("redis://h", {.verb = Verb::kSlots}), "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n");
+  EXPECT_EQ(said("redis://h", {.verb = Verb::kAsking}), "*1\r\n$6\r\nASKING\r\n");
   EXPECT_EQ(said("memcached://h", {.verb = Verb::kHolds, .key = "k"}), "mg k\r\n");
 }
 
 TEST(Protocol, MemcachedSaysHowLargeItsItemsMayBe) {
   const auto limit = [](const std::string& setting, std::size_t asked) {
     const auto protocol = make_protocol(parse_remote_url("memcached://h").value(), asked).value();
-    const Reply reply = {.kind = ReplyKind::kList, .items = {"maxbytes 1", setting}};
+    const Reply reply = {.kind = ReplyKind::kList,
+                         .parts = {{.text = "maxbytes 1"}, {.text = setting}}};
     const Status status = protocol->take_handshake_reply(reply);
     return status.ok() ? protocol->item_bytes_max() : 0;
   };

@@ -153,7 +153,7 @@ TEST_F(RealRedis, OverTlsItMustProveWhoItIs) {
     EXPECT_TRUE(two.is_off_because("certificate"));
 
     RemoteOptions misnamed = tls;
-    misnamed.url.host = "localhost";
+    misnamed.url.addresses.front().host = "localhost";
     StoreDriver three(misnamed);
     EXPECT_TRUE(three.is_off_because("certificate"));
 

@@ -20,17 +20,6 @@ using Words = std::vector<std::string>;
 
 constexpr std::size_t kBytes = StoreDriver::kPageBytes;
 
-std::string bulk(const std::string& text) {
-  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-}
-
-std::string record_of(std::uint64_t number) {
-  std::string record;
-  EXPECT_TRUE(
-      write_record(sample_label(number), 0, sample_page(number, kBytes), nullptr, record).ok());
-  return record;
-}
-
 // A server's thread waits at a Gate until the test's thread opens it.
 class Gate {
  public:
@@ -93,7 +82,7 @@ TEST(RemoteStore, ReadsNothingOutOfWrongReplies) {
                                             {"-ERR no\r\n", StoreFault::kIo},
                                             {"-LOADING Redis is loading\r\n", StoreFault::kIo},
                                             {"-NOAUTH Authentication\r\n", StoreFault::kIo},
-                                            {"*1\r\n$1\r\na\r\n", StoreFault::kIo},
+                                            {"*1\r\n$1\r\na\r\n", StoreFault::kDamaged},
                                             {"nonsense\r\n", StoreFault::kIo},
                                             {"$500000000\r\n", StoreFault::kTimeout},
                                             {"*2000000000\r\n", StoreFault::kIo}}) {

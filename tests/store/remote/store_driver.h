@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "store/page_record.h"
 #include "store/page_samples.h"
 #include "store/remote/remote_store.h"
 
@@ -28,6 +29,9 @@ inline RemoteOptions quick_options(const std::string& url) {
   options.removal_timeout_ns = 20'000'000'000;
   return options;
 }
+
+// Returns the record of a public page of StoreDriver::write().
+inline std::string record_of(std::uint64_t number);
 
 class StoreDriver {
  public:
@@ -123,5 +127,13 @@ class StoreDriver {
   kv::StoreTicket next_ticket_ = 1;
   std::unique_ptr<RemoteStore> store_;  // the last member: its thread calls on_report above
 };
+
+inline std::string record_of(std::uint64_t number) {
+  std::string record;
+  EXPECT_TRUE(write_record(sample_label(number), 0, sample_page(number, StoreDriver::kPageBytes),
+                           nullptr, record)
+                  .ok());
+  return record;
+}
 
 }  // namespace pagoda::store
