@@ -13,7 +13,9 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
       .capacity();
   command.add_option("--kv-remote", flags.remote,
                      "remote tier that servers share: redis://[[user]:password@]host[:port][/db], "
-                     "rediss://…, memcached://host[:port] (default: none)");
+                     "redis-cluster://host[:port][,host[:port]]…, "
+                     "redis-sentinel://host[:port][,…]/service, rediss…://, "
+                     "memcached://host[:port] (default: none)");
   command
       .add_option("--kv-remote-ttl", flags.remote_ttl_s,
                   "time to live of pages in the remote tier, in seconds (default 86400)")

@@ -26,8 +26,8 @@ void NodeLink::move() {
       return clock_.now_ns() >= retry_ns_ ? begin() : void();
     case State::kConnecting:
       return connect();
-    case State::kGreeting:
-      return greet();
+    case State::kHandshake:
+      return handshake();
     case State::kOn:
       return serve();
   }
@@ -75,11 +75,11 @@ void NodeLink::connect() {
   connection_ = std::make_unique<RemoteConnection>(*std::exchange(socket_, std::nullopt),
                                                    std::move(protocol).value());
   connection_->begin_handshake();
-  state_ = State::kGreeting;
-  greet();
+  state_ = State::kHandshake;
+  handshake();
 }
 
-void NodeLink::greet() {
+void NodeLink::handshake() {
   const Status moved = connection_->move();
   const Status let_in = connection_->handshake_status();  // says more than a lost connection
   if (!let_in.ok() || !moved.ok()) {

@@ -59,12 +59,12 @@ class NodeLink {
   std::int64_t next_due_ns() const;
 
  private:
-  enum class State : std::uint8_t { kOff, kConnecting, kGreeting, kOn };
+  enum class State : std::uint8_t { kOff, kConnecting, kHandshake, kOn };
 
   void begin();
   void try_next(Error error);
   void connect();
-  void greet();
+  void handshake();
   void serve();
 
   NodeAddress address_;

@@ -53,6 +53,10 @@ class RequestPipeline {
   std::uint64_t redirections() const { return redirections_; }
 
  private:
+  static constexpr std::size_t kCommandsInFlightMax = 4096;  // to one node
+  // A request is sent from node to node so often, and waits in between where it must.
+  static constexpr std::uint8_t kRedirectionsMax = 5;
+
   using Shared = std::shared_ptr<StoreRequest>;
   using Queue = std::deque<Shared>;  // in the order of calls, which is that of deadlines
 
@@ -72,6 +76,8 @@ class RequestPipeline {
   bool fits(const StoreRequest& request, const RemoteConnection& connection) const;
   void begin(const Shared& request, NodeLink& node, bool asking = false);
   void end_late(const Shared& request, NodeLink* node);
+
+  static void send_asking(NodeLink& node);
 
   void ask_keys(const Shared& request);
   void ask_key(const Shared& request, std::size_t key);

@@ -125,7 +125,7 @@ TEST_F(ClusterStore, SlotsMoveWhileItIsUsedAndNothingIsLost) {
     ASSERT_EQ(one.write(number, sample_owner(1)), StoreFault::kNone);
   }
   std::atomic<bool> moved = false;
-  std::thread mover([&] {
+  std::thread moving([&] {
     for (std::uint64_t number = 0; number < kPages; ++number) {
       const std::string slot = std::to_string(slot_of_page(number));
       const std::size_t to = (node_of_page(number) + 1) % 3;
@@ -143,7 +143,7 @@ TEST_F(ClusterStore, SlotsMoveWhileItIsUsedAndNothingIsLost) {
       EXPECT_EQ(one.find({sample_label(number % kPages).key}), 1u);
     }
   }
-  mover.join();
+  moving.join();
   EXPECT_GT(reads, kPages);
   EXPECT_GT(one.store().stats().redirections, 0u);
   EXPECT_EQ(one.store().remove(sample_owner(1)).value().pages, kPages);
