@@ -10,6 +10,7 @@
 #include "base/byte_size.h"
 #include "base/result.h"
 #include "cli/commands.h"
+#include "cli/fleet_flags.h"
 #include "cli/options.h"
 #include "kv/evict/policy.h"
 #include "replay/capacity.h"
@@ -29,6 +30,9 @@ constexpr const char* kReplayExamples = R"(Examples:
   pagoda replay trace.jsonl --plot curves.svg
   pagoda replay trace.jsonl --policy lru --curve
       beside it what the live curve of a running cache would have said
+  pagoda replay trace.jsonl --servers 1,8,64 --router all --policy lru --capacity 110GiB
+      caches behind a router, in simulated time: hit rate, TTFT, balance
+  pagoda replay trace.jsonl --servers 64 --load 0.7 --tier host:400GiB --tier shared:8TiB
 A trace has one JSON object a line, plain or gzip: {"timestamp": 0, "input_length": 1000,
 "output_length": 9, "hash_ids": [1, 2]}. A hit is a block whose whole prefix is cached. belady
 knows the future and may bypass blocks: no policy of that size hits more.)";
@@ -44,6 +48,7 @@ struct ReplayFlags {
   std::string plot;
   bool curve = false;
   bool json = false;
+  FleetFlags fleet;
 };
 
 Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view list) {
@@ -71,33 +76,64 @@ Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view l
   return asked;
 }
 
+Result<std::uint64_t> parse_block_tokens(const std::string& digits) {
+  std::uint64_t tokens = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, tokens);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || tokens < 1 || tokens > kBlockTokensMax) {
+    return invalid(fmt::format("--block-tokens: '{}' is not a whole number from 1 to {}", digits,
+                               kBlockTokensMax));
+  }
+  return tokens;
+}
+
+Result<std::uint64_t> parse_token_bytes(const std::string& text, std::uint64_t block_tokens) {
+  const Result<std::uint64_t> bytes = parse_byte_size(text);
+  const std::uint64_t bytes_max = INT64_MAX / block_tokens;
+  if (bytes.ok() && bytes.value() >= 1 && bytes.value() <= bytes_max) return bytes;
+  return invalid(
+      fmt::format("--bytes-per-token: '{}' is not a size from 1 to {} bytes", text, bytes_max));
+}
+
 Result<replay::ReplayQuestion> understand(const ReplayFlags& flags) {
   replay::ReplayQuestion question;
   question.curve = flags.curve;
   ASSIGN_OR_RETURN(question.policies, parse_policies(flags.policy));
-  const std::string& digits = flags.block_tokens;
-  const char* const end = digits.data() + digits.size();
-  const auto parsed = std::from_chars(digits.data(), end, question.block_tokens);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || question.block_tokens < 1 ||
-      question.block_tokens > kBlockTokensMax) {
-    return invalid(fmt::format("--block-tokens: '{}' is not a whole number from 1 to {}", digits,
-                               kBlockTokensMax));
-  }
+  ASSIGN_OR_RETURN(question.block_tokens, parse_block_tokens(flags.block_tokens));
   std::uint64_t block_bytes = 0;
   if (!flags.bytes_per_token.empty()) {
-    const Result<std::uint64_t> bytes = parse_byte_size(flags.bytes_per_token);
-    const std::uint64_t bytes_max = INT64_MAX / question.block_tokens;
-    if (!bytes.ok() || bytes.value() < 1 || bytes.value() > bytes_max) {
-      return invalid(fmt::format("--bytes-per-token: '{}' is not a size from 1 to {} bytes",
-                                 flags.bytes_per_token, bytes_max));
-    }
-    block_bytes = bytes.value() * question.block_tokens;
+    ASSIGN_OR_RETURN(block_bytes, parse_token_bytes(flags.bytes_per_token, question.block_tokens));
+    block_bytes *= question.block_tokens;
   }
   ASSIGN_OR_RETURN(question.capacities, replay::parse_capacities(flags.capacity, block_bytes));
   return question;
 }
 
+// A fleet has costs in bytes and so a size of a token, and its own defaults: one policy, one size.
+Status replay_fleet(ReplayFlags flags, bool policy_given, bool capacity_given) {
+  if (flags.curve) return invalid("--curve: only of one cache, without --servers");
+  if (!policy_given) flags.policy = kv::lru_policy().name;
+  if (!capacity_given) flags.capacity = "10%";
+  if (flags.bytes_per_token.empty()) {
+    flags.bytes_per_token = fmt::format("{}", flags.fleet.base.costs.bytes_per_token);
+  }
+  ASSIGN_OR_RETURN(const replay::ReplayQuestion question, understand(flags));
+  for (const kv::EvictionPolicy* const policy : question.policies) {
+    if (policy != nullptr) continue;
+    return invalid("--policy: belady knows the future of one cache; name others with --servers");
+  }
+  FleetFlags fleet_flags = flags.fleet;
+  ASSIGN_OR_RETURN(fleet_flags.base.costs.bytes_per_token,
+                   parse_token_bytes(flags.bytes_per_token, question.block_tokens));
+  ASSIGN_OR_RETURN(replay::FleetQuestion fleet,
+                   understand_fleet(fleet_flags, question.block_tokens));
+  fleet.policies = question.policies;
+  fleet.capacities = question.capacities;
+  return replay::fleet_files(flags.traces, fleet, {.plot = flags.plot, .json = flags.json});
+}
+
 Status replay(const ReplayFlags& flags) {
+  RETURN_IF_ERROR(check_no_fleet(flags.fleet));
   ASSIGN_OR_RETURN(const replay::ReplayQuestion question, understand(flags));
   return replay::replay_files(flags.traces, question, {.plot = flags.plot, .json = flags.json});
 }
@@ -113,24 +149,32 @@ void add_replay_command(const CommandSpec& app, int& exit_status) {
   command
       .add_option("--policy", flags->policy,
                   "lru, fifo, lfu, slru, s3fifo, arc, ttl, cost, continuation, belady; several "
-                  "with commas (all)")
+                  "with commas (all; lru with --servers)")
       .type_name("LIST");
   command
       .add_option("--capacity", flags->capacity,
-                  "N% of the different blocks, N blocks or a size (1%,2%,5%,10%,25%,50%)")
+                  "N% of the different blocks, N blocks or a size (1%,2%,5%,10%,25%,50%; 10% with "
+                  "--servers)")
       .type_name("LIST");
   command.add_option("--block-tokens", flags->block_tokens, "tokens of a block (512)")
       .type_name("N");
   command
-      .add_option("--bytes-per-token", flags->bytes_per_token,
-                  "KV bytes of a token, for capacities given as sizes: see pagoda size")
+      .add_option(
+          "--bytes-per-token", flags->bytes_per_token,
+          "KV bytes of a token, for capacities given as sizes: see pagoda size (131072 with "
+          "--servers)")
       .type_name("N");
   command.add_flag("--curve", flags->curve,
                    "also what the live curve of a cache of that size, a sample, says of policies");
   command.add_flag("--json", flags->json, "one JSON value on stdout");
   command.add_option("--plot", flags->plot, "draw the curves into this SVG file").type_name("FILE");
-  command.callback([flags, &exit_status] {
-    const Status done = replay(*flags);
+  add_fleet_options(command, flags->fleet);
+  const Flag policy = command.flag("--policy");
+  const Flag capacity = command.flag("--capacity");
+  command.callback([flags, policy, capacity, &exit_status] {
+    const Status done = flags->fleet.servers.empty()
+                            ? replay(*flags)
+                            : replay_fleet(*flags, policy.count() > 0, capacity.count() > 0);
     exit_status = 0;
     if (done.ok()) return;
     print_error(done.error().message);

@@ -2,44 +2,24 @@
 
 #include <queue>
 
-#include "base/assert.h"
-#include "kv/prefix/prefix_tree.h"
-
 namespace pagoda::replay {
 
-TraceOracle::TraceOracle(const Trace& trace)
-    : trace_(trace), next_touch_(trace.ids.size(), kNever) {
-  kv::PrefixTree tree({.block_tokens = 1});
-  const kv::NodeId root = tree.add_root();
-  std::vector<std::uint64_t> last_touch = {kNever};  // [node]
-  blocks_known_.reserve(trace.requests.size());
+TraceOracle::TraceOracle(const Trace& trace, const BlockNumbers& numbers)
+    : trace_(trace), numbers_(numbers), next_touch_(trace.ids.size(), kNever) {
+  std::vector<std::uint64_t> last_touch(numbers.unique(), kNever);  // [block]
   for (const TraceRequest& request : trace.requests) {
-    kv::NodeId at = root;
-    std::uint64_t known = 0;
     for (std::uint64_t touch = request.first; touch < request.first + request.blocks; ++touch) {
-      const std::span<const TokenId> id(&trace.ids[touch], 1);
-      kv::SearchWork work;
-      const auto found = tree.best_child(at, kv::kPublic, id, work);
-      if (found) {
-        at = found->node;
-        next_touch_[last_touch[at.value()]] = touch;
-        last_touch[at.value()] = touch;
-        ++known;
-      } else {
-        at = tree.insert(at, kv::kPublic, id);
-        ASSERT(at.value() == last_touch.size(), "without erasing, nodes count from 0");
-        last_touch.push_back(touch);
-      }
+      std::uint64_t& last = last_touch[numbers.of(touch)];
+      if (last != kNever) next_touch_[last] = touch;
+      last = touch;
     }
-    blocks_known_.push_back(known);
   }
-  unique_blocks_ = last_touch.size() - 1;  // without the root
 }
 
 HitCounts TraceOracle::infinite(std::uint64_t block_tokens) const {
   HitCounts counts;
   for (std::size_t i = 0; i < trace_.requests.size(); ++i) {
-    counts.add(trace_.requests[i], blocks_known_[i], block_tokens);
+    counts.add(trace_.requests[i], numbers_.known(i), block_tokens);
   }
   return counts;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "replay/block_numbers.h"
 #include "replay/hits.h"
 #include "replay/trace.h"
 
@@ -12,11 +13,8 @@ namespace pagoda::replay {
 
 class TraceOracle {
  public:
-  // Keeps a reference to the trace.
-  explicit TraceOracle(const Trace& trace);
-
-  // Different blocks: an id below another prefix is another block.
-  std::uint64_t unique_blocks() const { return unique_blocks_; }
+  // Keeps references to both. The numbers are the trace's.
+  TraceOracle(const Trace& trace, const BlockNumbers& numbers);
 
   // Everything seen stays.
   HitCounts infinite(std::uint64_t block_tokens) const;
@@ -32,9 +30,8 @@ class TraceOracle {
   static constexpr std::uint64_t kNever = UINT64_MAX;
 
   const Trace& trace_;
-  std::uint64_t unique_blocks_ = 0;
-  std::vector<std::uint64_t> next_touch_;    // [entry of Trace::ids]: of the same block, or kNever
-  std::vector<std::uint64_t> blocks_known_;  // [request]: touched by an earlier one
+  const BlockNumbers& numbers_;
+  std::vector<std::uint64_t> next_touch_;  // [entry of Trace::ids]: of the same block, or kNever
 };
 
 }  // namespace pagoda::replay

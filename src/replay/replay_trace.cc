@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "replay/belady.h"
+#include "replay/block_numbers.h"
 #include "replay/curve.h"
 #include "replay/run.h"
 
@@ -29,10 +30,11 @@ std::string_view policy_name(const kv::EvictionPolicy* policy) {
 TraceReport replay_trace(
     const Trace& trace, const ReplayQuestion& question, const Clock& clock,
     const std::function<void(std::uint64_t touches, std::uint64_t total)>& on_progress) {
-  const TraceOracle oracle(trace);
+  const BlockNumbers numbers(trace);
+  const TraceOracle oracle(trace, numbers);
   TraceReport report = {.trace = trace.name,
                         .requests = trace.requests.size(),
-                        .unique_blocks = oracle.unique_blocks(),
+                        .unique_blocks = numbers.unique(),
                         .lines_malformed = trace.lines_malformed,
                         .capacity_blocks = {},
                         .curves = {},

@@ -1,5 +1,4 @@
-// A trace through the real cache: pool, tree and policy, each block one token of a cache whose
-// blocks hold one token.
+// A trace through one cache, a request after the other.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct CacheRun {
 
 // Requests one after another, each closed before the next opens. One that is longer than the
 // capacity counts its hits and leaves its first blocks, as if its tail had been evicted at once.
-// unique_blocks: as TraceOracle counts them. on_progress(touches so far) may be empty.
+// unique_blocks: as BlockNumbers counts them. on_progress(touches so far) may be empty.
 HitCounts run_cache(const Trace& trace, const CacheRun& run, std::uint64_t unique_blocks,
                     const std::function<void(std::uint64_t touches)>& on_progress);
 

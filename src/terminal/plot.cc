@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <iterator>
 #include <string_view>
 
@@ -208,6 +209,14 @@ std::string plot_svg(std::span<const PlotPanel> panels) {
     svg += draw(panels[i], kPanelHeight * static_cast<double>(i));
   }
   return svg + "</svg>\n";
+}
+
+Status write_plot(const std::string& path, std::span<const PlotPanel> panels) {
+  std::ofstream stream(path, std::ios::binary);
+  stream << plot_svg(panels);
+  stream.close();
+  if (!stream) return Error{ErrorCode::kIo, fmt::format("`plot`: cannot write '{}'", path)};
+  return ok_status();
 }
 
 }  // namespace pagoda::terminal

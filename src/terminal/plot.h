@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace pagoda::terminal {
 
 struct PlotPoint {
@@ -41,5 +43,8 @@ struct PlotPanel {
 
 // Points, ticks and lines in any order; x is above 0, on a logarithmic axis.
 std::string plot_svg(std::span<const PlotPanel> panels);
+
+// The same into a file, which `plot` names.
+Status write_plot(const std::string& path, std::span<const PlotPanel> panels);
 
 }  // namespace pagoda::terminal

@@ -85,8 +85,9 @@ class RandomRequests {
 
 std::uint64_t run_hits(const Trace& trace, const kv::EvictionPolicy& policy, std::uint64_t capacity,
                        std::uint64_t block_tokens = 1) {
-  const TraceOracle oracle(trace);
-  return run_cache(trace, {&policy, capacity, block_tokens}, oracle.unique_blocks(), {}).blocks_hit;
+  const BlockNumbers numbers(trace);
+  const TraceOracle oracle(trace, numbers);
+  return run_cache(trace, {&policy, capacity, block_tokens}, numbers.unique(), {}).blocks_hit;
 }
 
 TEST(ReplayReferenceTest, TheCacheHitsWhatThePlainListsHit) {
@@ -150,7 +151,8 @@ TEST(ReplayReferenceTest, NoChoiceOfBlocksHitsMoreThanBelady) {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const Requests requests = RandomRequests(seed).make(10, 3, 2);
     const Trace trace = to_trace(requests);
-    const TraceOracle oracle(trace);
+    const BlockNumbers numbers(trace);
+    const TraceOracle oracle(trace, numbers);
     for (const std::size_t capacity : {1, 2, 3, 4, 5}) {
       const std::uint64_t most = most_hits(requests, capacity);
       ASSERT_EQ(oracle.belady(capacity, 1).blocks_hit, most) << seed << " " << capacity;
@@ -164,14 +166,15 @@ TEST(ReplayReferenceTest, BeladyLiesBetweenThePoliciesAndTheInfiniteCache) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Requests requests = RandomRequests(seed).make(200, 1 + seed % 12, 2 + seed % 5);
     const Trace trace = to_trace(requests);
-    const TraceOracle oracle(trace);
+    const BlockNumbers numbers(trace);
+    const TraceOracle oracle(trace, numbers);
     std::set<Ids> seen;
     std::uint64_t repeats = 0;
     for (const Ids& ids : requests) {
       for (const Ids& block : blocks_of(ids)) repeats += seen.insert(block).second ? 0 : 1;
     }
     ASSERT_EQ(oracle.infinite(1).blocks_hit, repeats);
-    ASSERT_EQ(oracle.unique_blocks(), seen.size());
+    ASSERT_EQ(numbers.unique(), seen.size());
     ASSERT_EQ(oracle.belady(seen.size(), 1).blocks_hit, repeats);
     ASSERT_EQ(run_hits(trace, kv::lru_policy(), seen.size()), repeats);
     for (const std::uint64_t capacity : {1, 4, 16, 64}) {
@@ -204,9 +207,10 @@ Requests agents(std::uint64_t seed) {
 TEST(ReplayReferenceTest, ContinuationIsNowhereMoreThanAPointBelowLru) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const Trace trace = to_trace(agents(seed));
-    const TraceOracle oracle(trace);
+    const BlockNumbers numbers(trace);
+    const TraceOracle oracle(trace, numbers);
     for (const std::uint64_t percent : {1, 2, 5, 10, 25, 50}) {
-      const std::uint64_t capacity = oracle.unique_blocks() * percent / 100;
+      const std::uint64_t capacity = numbers.unique() * percent / 100;
       const auto lru = static_cast<double>(run_hits(trace, kv::lru_policy(), capacity));
       const auto own = static_cast<double>(run_hits(trace, kv::continuation_policy(), capacity));
       EXPECT_GT(own, lru - 0.01 * static_cast<double>(trace.touches())) << seed << " " << percent;
