@@ -112,7 +112,9 @@ class Core {
   std::uint64_t sequences_paused() const { return sequences_paused_; }
   // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
-  std::size_t requests_open() const { return requests_.size() + prefetches_.size(); }
+  std::size_t requests_open() const {
+    return requests_.size() + prefetches_.size() + handovers_open();
+  }
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
 
@@ -143,6 +145,10 @@ class Core {
   std::optional<FinishReason> end_of(const OpenSequence& seq, const SampledToken& choice) const;
   void end_all(OpenRequest& request, FinishReason reason, const std::string& message);
   void finish(OpenSequence& seq, FinishReason reason, const std::string& message = {});
+  void tell_finished(OpenSequence& seq, FinishReason reason, SequenceRecord record,
+                     const std::string& message, std::vector<kv::NodeId> whole_blocks);
+  std::vector<kv::NodeId> blocks_to_hand_over(const OpenSequence& seq, FinishReason reason) const;
+  std::size_t handovers_open() const;
   void forget_finished();
 
   CoreOptions options_;

@@ -186,6 +186,7 @@ std::optional<FinishReason> Core::end_of(const OpenSequence& seq,
 
 void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& message) {
   OpenRequest& request = *seq.request;
+  std::vector<kv::NodeId> whole_blocks = blocks_to_hand_over(seq, reason);
   if (!seq.tokens.empty()) {  // else the sequence is a fork that was never born
     scheduler_.finish(seq);
   } else {
@@ -225,13 +226,51 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
     record.explanation = request.sequences.front()->explanation;
   }
   meters_.note_finish(seq, reason, record);
-  request.sink->on_finish(seq.index, reason, record, message);
+  tell_finished(seq, reason, std::move(record), message, std::move(whole_blocks));
   if (--request.sequences_left > 0) return;
   meters_.note_end(request);
   const auto found = requests_.find(request.id);
   finished_.push_back(std::move(found->second));
   requests_.erase(found);
 }
+
+// Returns the whole blocks of the prompt, where other servers are to find them.
+std::vector<kv::NodeId> Core::blocks_to_hand_over(const OpenSequence& seq,
+                                                  FinishReason reason) const {
+  const bool answered = reason == FinishReason::kStop || reason == FinishReason::kLength ||
+                        reason == FinishReason::kContext;
+  const bool is_asked = seq.request->asked.hands_over && seq.index == 0;
+  if (!is_asked || !answered || !seq.sequence) return {};
+  const std::span<const kv::NodeId> nodes = seq.sequence->nodes();
+  const std::size_t blocks = seq.prompt_tokens / cache_.options().block_tokens;
+  const auto whole = nodes.first(std::min(nodes.size(), blocks));
+  return {whole.begin(), whole.end()};
+}
+
+// Of a prompt that is handed over, the record comes when its blocks are where others find them.
+void Core::tell_finished(OpenSequence& seq, FinishReason reason, SequenceRecord record,
+                         const std::string& message, std::vector<kv::NodeId> whole_blocks) {
+  OpenRequest& request = *seq.request;
+  const bool is_asked = request.asked.hands_over && seq.index == 0;
+  if (!is_asked || !tiers_) {
+    if (is_asked) record.handover = HandoverOutcome{.missing = "no store is shared with others"};
+    return request.sink->on_finish(seq.index, reason, record, message);
+  }
+  Handover handover;
+  for (const kv::NodeId node : whole_blocks) {
+    handover.hashes.push_back(cache_.hashes().of(node));
+  }
+  handover.nodes = std::move(whole_blocks);
+  handover.groups.assign(seq.scope->groups().begin(), seq.scope->groups().end());
+  handover.done = [sink = request.sink, index = seq.index, reason, record = std::move(record),
+                   message](HandoverOutcome outcome) mutable {
+    record.handover = std::move(outcome);
+    sink->on_finish(index, reason, record, message);
+  };
+  tiers_->hand_over(std::move(handover), clock_.now_ns());
+}
+
+std::size_t Core::handovers_open() const { return tiers_ ? tiers_->handovers().size() : 0; }
 
 // Destroys ended requests that no launch uses.
 void Core::forget_finished() {

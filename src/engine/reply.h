@@ -32,6 +32,12 @@ struct RetainOutcome {
   std::string limit = {};  // what clipped a breakpoint; empty: all that was asked for is retained
 };
 
+// HandoverOutcome says how much of a prompt other servers find (Request::hands_over).
+struct HandoverOutcome {
+  std::uint64_t tokens = 0;  // of whole blocks, from the first
+  std::string missing = {};  // why not every whole block; empty: all of them
+};
+
 // SequenceRecord describes a sequence's life in numbers. Times of phases that were not reached are
 // 0.
 struct SequenceRecord {
@@ -55,6 +61,7 @@ struct SequenceRecord {
   std::uint64_t blocks_demoted = 0;             // by CacheAction::kDemote
   std::vector<float> embedding = {};            // where pooling was asked for
   DraftCounts drafts = {};
+  std::optional<HandoverOutcome> handover = {};  // where asked for, of the first sequence
 
   double queue_s() const { return since_arrival(started_ns); }
   double first_token_s() const { return since_arrival(first_token_ns); }

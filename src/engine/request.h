@@ -89,6 +89,9 @@ struct Request {
   Pooling pooling = Pooling::kNone;      // the record has an embedding; of one sequence
   bool explain = false;                  // the record says why not more of the prompt was cached
   CacheAction action = CacheAction::kNone;
+  // Another server goes on with the prompt: the record comes once its whole blocks are where other
+  // servers find them, or cannot be brought there in time.
+  bool hands_over = false;
   bool explain_only = false;  // true: explain, and compute nothing
 };
 

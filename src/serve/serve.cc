@@ -20,6 +20,7 @@
 #include "app/tier_set.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/random.h"
 #include "chat/served_form.h"
 #include "engine/engine.h"
 #include "kernels/select.h"
@@ -307,6 +308,9 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
       .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form),
+      .transfer = {.engine_id = fmt::format("{}{:016x}", server::kEngineIdPrefix, fresh_seed()),
+                   .host = {},
+                   .port = 0},
       .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
   signals.start_serving();
   server->open(served);

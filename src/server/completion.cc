@@ -200,6 +200,7 @@ void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
   submitted.estimate = record.estimate;
   submitted.embedding = record.embedding;
   submitted.blocks_demoted = record.blocks_demoted;
+  submitted.handover = record.handover;
   submitted.drafts.add(record.drafts);
 }
 

@@ -71,6 +71,9 @@ class Completion {
 
   // Returns the token counts so far; cached tokens are known from the first token on.
   Usage usage() const;
+  // Returns what became of a prompt that was computed elsewhere, or for others, once finished;
+  // nothing for requests that are whole.
+  std::optional<TransferOutcome> transfer_outcome() const;
   // Returns the completion's line for the log, with its prompts only when `with_prompts`.
   LogEntry log_entry(bool with_prompts) const;
 
@@ -94,6 +97,7 @@ class Completion {
     std::optional<engine::TurnEstimate> estimate;
     std::vector<float> embedding;
     std::uint64_t blocks_demoted = 0;
+    std::optional<engine::HandoverOutcome> handover;
     engine::DraftCounts drafts = {};    // of all its sequences that ended
     std::uint32_t choices_open = 0;     // choices that no stop string has ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
@@ -120,6 +124,7 @@ class Completion {
   bool tells_of_cache() const;
   std::string budget_option() const;
   Json retained() const;
+  engine::HandoverOutcome handed_over() const;
   Json breakpoints_kept() const;
   bool has_broken_vector() const;
   HttpReply embeddings() const;

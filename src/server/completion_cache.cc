@@ -19,6 +19,9 @@ Json Completion::cache_members() const {
   if (request_.retain) members["retain"] = retained();
   if (request_.cache.asks_to_keep()) members["cache_retention"] = breakpoints_kept();
   if (request_.engine.explain) members["cache_explain"] = explained();
+  if (request_.engine.hands_over) {
+    members["kv_transfer_params"] = transfer_params(handed_over(), model_.transfer, id_);
+  }
   return members;
 }
 
@@ -26,7 +29,7 @@ Json Completion::cache_members() const {
 bool Completion::tells_of_cache() const {
   return is_truncated() || policy_drops() || !request_.cache.diagnosis.empty() ||
          !request_.prompts.front().normalised.empty() || request_.retain ||
-         request_.cache.asks_to_keep() || request_.engine.explain;
+         request_.cache.asks_to_keep() || request_.engine.explain || request_.engine.hands_over;
 }
 
 // Has a KV policy let go of tokens so far?
@@ -79,6 +82,33 @@ Json Completion::retained() const {
     all.push_back(retain_json(*request_.retain, submitted.retain, budget_option()));
   }
   return all.size() == 1 ? all.front() : all;
+}
+
+// Of several prompts, together.
+engine::HandoverOutcome Completion::handed_over() const {
+  engine::HandoverOutcome all;
+  for (const Submitted& submitted : submitted_) {
+    if (!submitted.handover) continue;
+    all.tokens += submitted.handover->tokens;
+    if (all.missing.empty()) all.missing = submitted.handover->missing;
+  }
+  return all;
+}
+
+std::optional<TransferOutcome> Completion::transfer_outcome() const {
+  if (!finished_ || error_) return std::nullopt;
+  if (request_.engine.hands_over) return outcome_of(handed_over());
+  if (!request_.transfer.takes_over) return std::nullopt;
+  std::uint64_t found = 0;
+  std::uint64_t whole = 0;
+  const std::uint64_t block_tokens = model_.engine.limits().block_tokens;
+  for (std::size_t i = 0; i < submitted_.size(); ++i) {
+    const std::uint64_t tokens = request_.prompts[i].tokens.size();
+    // Pages also come while the prompt is computed from its front.
+    found += std::max(submitted_[i].cached_tokens, submitted_[i].load.tokens_loaded());
+    whole += (tokens - 1) / block_tokens * block_tokens;
+  }
+  return outcome_of(request_.transfer, found, whole);
 }
 
 Json Completion::breakpoints_kept() const {

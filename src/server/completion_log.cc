@@ -6,6 +6,37 @@
 
 namespace pagoda::server {
 
+namespace {
+
+// Why the two halves of a request did not meet; empty where they did.
+std::string_view words_for(TransferOutcome outcome) {
+  switch (outcome) {
+    case TransferOutcome::kNotHandedOver:
+      return "a prompt was computed for another server, which cannot fetch it: the reply's "
+             "kv_transfer_params say what is missing";
+    case TransferOutcome::kComputed:
+      return "a prompt that another server was said to have computed was not found, and was "
+             "computed here: the servers may differ in model, numerics, KV format, secret or "
+             "tenants, or share no store";
+    case TransferOutcome::kForeign:
+      return "a prompt that another kind of server was said to have computed was computed here";
+    default:
+      return {};
+  }
+}
+
+// The first of a kind is told to the operator, all are counted.
+void count_transfer(const Completion& completion, const ServerState& state) {
+  const std::optional<TransferOutcome> outcome = completion.transfer_outcome();
+  if (!outcome || !state.meters().count_transfer(*outcome)) return;
+  const std::string_view words = words_for(*outcome);
+  if (words.empty()) return;
+  state.log().write(
+      Failure{.request_id = completion.id(), .where = "kv_transfer_params", .what = words});
+}
+
+}  // namespace
+
 bool is_completion_path(std::string_view path) {
   constexpr auto kPaths = std::to_array<std::string_view>(
       {"/v1/completions", "/v1/chat/completions", "/v1/chat/compact", "/v1/messages",
@@ -16,6 +47,7 @@ bool is_completion_path(std::string_view path) {
 void log_completion(const HttpRequest& request, const Completion& completion,
                     const ServerState& state) {
   if (completion.finished() && !completion.error()) state.meters().count_usage(completion.usage());
+  count_transfer(completion, state);
   if (!state.log().is_on()) return;
   LogEntry entry = completion.log_entry(state.log().wants_prompts());
   entry.path = request.path;

@@ -1,5 +1,6 @@
 #include "server/completion_route.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/api/caller_fields.h"
@@ -47,6 +48,14 @@ void count_saved(CompletionRequest& asked, const ServerState& state) {
   if (!state.normalised_texts().add(replaced)) prompt.normalised_upto = prompt.tokens.size();
 }
 
+// The server that goes on with the prompt answers: what this one draws is its first token alone.
+void set_transfer(CompletionRequest& asked) {
+  if (!asked.transfer.hands_over || asked.engine.explain_only) return;
+  asked.engine.hands_over = true;
+  asked.engine.end.max_tokens = 1;
+  asked.engine.end.min_tokens = std::min<std::uint32_t>(asked.engine.end.min_tokens, 1);
+}
+
 }  // namespace
 
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state) {
@@ -75,6 +84,7 @@ std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest&
                                      const ServerState& state) {
   bind_to_caller(asked, request.caller);
   if (asked.engine.session.empty()) set_session(request.session, asked);
+  set_transfer(asked);
   std::optional<RequestFingerprint> fingerprint = diagnosed(asked, state);
   count_saved(asked, state);
   asked.memory = ByteBudget::Hold(state.request_memory());

@@ -11,6 +11,7 @@
 #include "chat/served_form.h"
 #include "engine/engine.h"
 #include "server/api/prompt_normalising.h"
+#include "server/api/transfer_fields.h"
 #include "server/json.h"
 #include "server/reply_queue.h"
 #include "structured/mask_vocabulary.h"
@@ -39,6 +40,7 @@ struct ServedModel {
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
   // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
   std::optional<chat::ServedForm> form = {};
+  TransferSource transfer = {};   // for those who go on with prompts of this server
   NormaliseRules normalise = {};  // text that clients change with every request
 
   const std::string& name() const { return names.front(); }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/api/transfer_fields.h"
 #include "server/api/usage.h"
 #include "text/origin.h"
 
@@ -27,6 +28,15 @@ class ServerMeters {
     }
     add(normalised_tokens_, usage.normalised_tokens());
     add(policy_dropped_tokens_, usage.policy_dropped_tokens());
+  }
+
+  // Returns whether it is the first of its kind.
+  bool count_transfer(TransferOutcome outcome) {
+    Count& count = transfers_[static_cast<std::size_t>(outcome)];
+    return count.fetch_add(1, std::memory_order_relaxed) == 0;
+  }
+  std::uint64_t transfers(TransferOutcome outcome) const {
+    return transfers_[static_cast<std::size_t>(outcome)].load(std::memory_order_relaxed);
   }
 
   void count_connection() { add(connections_, 1); }
@@ -62,6 +72,7 @@ class ServerMeters {
 
   std::array<std::array<Count, kStatusClasses>, kEndpointsMax + 1> replies_{};
   std::array<Shares, text::kSourceCount> sources_{};
+  std::array<Count, kTransferOutcomes> transfers_{};
   Count connections_{0};
   Count normalised_tokens_{0};
   Count policy_dropped_tokens_{0};

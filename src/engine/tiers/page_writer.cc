@@ -67,6 +67,20 @@ void PageWriter::used(std::span<const kv::NodeId> nodes) {
   for (const kv::NodeId node : nodes) want(node);
 }
 
+void PageWriter::hand_over(kv::NodeId node) {
+  if (options_.write == WriteMode::kOff) return;
+  for (WriteTarget& target : targets_) {
+    if (target.store->is_shared()) want(target, node);
+  }
+}
+
+bool PageWriter::is_handing_over(const kv::BlockHash& block_hash) const {
+  return std::any_of(targets_.begin(), targets_.end(), [&](const WriteTarget& target) {
+    return target.store->is_shared() &&
+           (target.queued.contains(block_hash) || is_being_written(target, block_hash));
+  });
+}
+
 void PageWriter::sealed(std::span<const kv::NodeId> nodes) {
   const bool through = options_.write == WriteMode::kThrough;
   if (!through && (options_.write == WriteMode::kOff || !under_pressure_)) return;

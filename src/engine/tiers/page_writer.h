@@ -35,6 +35,10 @@ class PageWriter {
   std::size_t room() const;
   // Notes that these blocks are used again.
   void used(std::span<const kv::NodeId> nodes);
+  // Queues the block for every store that other servers share.
+  void hand_over(kv::NodeId node);
+  // True: the block waits to be written to a shared store, or is being written.
+  bool is_handing_over(const kv::BlockHash& block_hash) const;
   // Notes that these blocks are new.
   void sealed(std::span<const kv::NodeId> nodes);
   // False: the report is not of a write.
@@ -54,6 +58,8 @@ class PageWriter {
   // True: a store is copying a private page of the owner.
   bool is_writing(kv::OwnerId owner) const;
 
+  // Returns the address of pages that are written; nothing: none are, now or any more.
+  const std::optional<kv::SpaceId>& space() const { return space_; }
   bool is_idle() const;
   std::uint64_t blocks_skipped() const { return blocks_skipped_; }
   std::size_t pages_pinned() const { return pins_.size(); }

@@ -40,6 +40,8 @@ struct TierOptions {
   std::uint32_t reads_running_max = 64;        // pages
   std::uint32_t writes_running_max = 32;       // pages, to each store
   std::uint32_t writes_queued_max = 8192;      // blocks, for each store
+  // How long a prompt that is handed over waits for its pages to be in a shared store.
+  std::int64_t handover_ns_max = 10'000'000'000;
   std::int64_t space_wait_ns = 1'000'000'000;  // how long loads wait for the space's id
   double tokens_per_second = 0;                // as measured by an earlier process; 0: unknown
 };

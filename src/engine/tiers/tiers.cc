@@ -31,7 +31,8 @@ Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& sch
     : options_(options),
       scheduler_(scheduler),
       loader_(options_, cache, scheduler, tickets_, model_rate),
-      writer_(options_, cache, tickets_) {
+      writer_(options_, cache, tickets_),
+      handovers_(options_, cache, writer_, tickets_) {
   ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
 }
 
@@ -39,6 +40,7 @@ Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& sch
 // begun.
 Tiers::~Tiers() {
   writer_.drop_queue();
+  handovers_.end_all();
   for (;;) {
     take_reports(0);
     loader_.poll(0);
@@ -56,6 +58,7 @@ void Tiers::set_space(const kv::SpaceId& space, bool is_sure) {
 bool Tiers::drop_space() {
   loader_.drop_space();
   writer_.drop_space();
+  handovers_.drop_space();
   return std::exchange(has_space_, false);
 }
 
@@ -95,6 +98,7 @@ void Tiers::poll(std::int64_t now_ns) {
   const bool had_reports = take_reports(now_ns);
   loader_.poll(now_ns);
   writer_.poll(scheduler_.lacks_blocks(), scheduler_.stands_still());
+  handovers_.poll(now_ns);
   // A report that came within the call that asked notifies nobody.
   took_reports_ = take_reports(now_ns) || had_reports;
 }
@@ -107,7 +111,8 @@ bool Tiers::take_reports(std::int64_t now_ns) {
   reports_.clear();
   for (kv::PageStore* const store : options_.stores) store->poll(reports_);
   for (const kv::StoreReport& report : reports_) {
-    const bool known = loader_.take(report, now_ns) || writer_.take(report);
+    const bool known =
+        loader_.take(report, now_ns) || writer_.take(report) || handovers_.take(report);
     ASSERT(known, "a store reports what it was given, once");
   }
   return !reports_.empty();

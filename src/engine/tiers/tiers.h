@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/tiers/handovers.h"
 #include "engine/tiers/loader.h"
 #include "engine/tiers/page_writer.h"
 #include "engine/tiers/tier_options.h"
@@ -37,6 +39,10 @@ class Tiers {
   void prefetch(sched::SequenceTask& task, std::int64_t now_ns) { loader_.prefetch(task, now_ns); }
   void start(sched::SequenceTask& task, std::int64_t now_ns);
   void note_sealed(std::span<const kv::NodeId> nodes) { writer_.sealed(nodes); }
+  // Brings blocks to where other servers find them, and says then how far they are there.
+  void hand_over(Handover handover, std::int64_t now_ns) {
+    handovers_.begin(std::move(handover), now_ns);
+  }
   // Has all come that comes for a prefetch, or is there no room for it?
   bool is_settled(const sched::SequenceTask& task, std::int64_t now_ns) const {
     return loader_.is_settled(task, now_ns);
@@ -56,9 +62,12 @@ class Tiers {
   // Returns when poll() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns(std::int64_t now_ns) const;
   // True: no page is on its way, in or out.
-  bool is_idle() const { return loader_.is_idle() && writer_.is_idle(); }
+  bool is_idle() const {
+    return loader_.is_idle() && writer_.is_idle() && handovers_.is_idle();
+  }
 
   const Loader& loader() const { return loader_; }
+  const Handovers& handovers() const { return handovers_; }
   const PageWriter& writer() const { return writer_; }
   PageWriter& writer() { return writer_; }
 
@@ -76,6 +85,7 @@ class Tiers {
   bool took_reports_ = false;  // in the last poll()
   Loader loader_;
   PageWriter writer_;
+  Handovers handovers_;
   std::vector<kv::StoreReport> reports_;
 };
 

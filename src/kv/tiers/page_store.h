@@ -131,6 +131,8 @@ class PageStore {
 
   // Returns the kind of tier: "host", "disk", "redis", "memcached".
   virtual std::string_view name() const = 0;
+  // True: other servers find what is written here.
+  virtual bool is_shared() const { return false; }
 
   // How many of the first keys are there, without a gap; nothing when that must be asked for: the
   // answer is then reported under the ticket.

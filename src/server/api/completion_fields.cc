@@ -155,6 +155,7 @@ void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
   }
   request.retain = read_retain(fields, request.is_chat);
   request.cache = read_cache_fields(fields);
+  request.transfer = read_transfer(fields);
   if (const auto key = fields.text("prompt_cache_key")) set_session(*key, request);
   assign(request.engine.explain, fields.boolean("cache_explain"));
   read_output_options(fields, request.output);

@@ -12,6 +12,7 @@
 #include "server/api/answer_terms.h"
 #include "server/api/cache_fields.h"
 #include "server/api/prompt_normalising.h"
+#include "server/api/transfer_fields.h"
 #include "server/api/truncation.h"
 #include "server/api/upto.h"
 #include "server/byte_budget.h"
@@ -75,6 +76,7 @@ struct CompletionRequest {
   OutputOptions output;
   std::optional<RetainField> retain;
   CacheFields cache;
+  TransferFields transfer = {};
   std::vector<std::string> ignored = {};               // fields of the body that nobody knows
   std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone

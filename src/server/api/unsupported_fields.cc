@@ -14,7 +14,7 @@ namespace pagoda::server {
 namespace {
 
 // These are refused with any value except null, false and empty ones, which ask for nothing.
-constexpr std::array<std::string_view, 26> kUnsupported = {
+constexpr std::array<std::string_view, 25> kUnsupported = {
     "audio",
     "functions",
     "function_call",
@@ -30,7 +30,6 @@ constexpr std::array<std::string_view, 26> kUnsupported = {
     "prompt_embeds",
     "use_beam_search",
     "chat_template",
-    "kv_transfer_params",
     "mm_processor_kwargs",
     "thinking_token_budget",
     "mirostat",
@@ -72,6 +71,7 @@ constexpr auto kRead = std::to_array<std::string_view>({
     "include_stop_str_in_output",
     "json_schema",
     "kv_policy",
+    "kv_transfer_params",
     "logit_bias",
     "logprobs",
     "max_completion_tokens",

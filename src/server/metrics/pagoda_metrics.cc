@@ -50,6 +50,16 @@ void write_normalised(Exposition& page, const Readings& readings) {
              readings.state.fingerprints().size());
 }
 
+void write_transfers(Exposition& page, const Readings& readings) {
+  page.begin(Kind::kCounter, "pagoda:kv_transfers",
+             "Requests whose prompt is computed by one server and answered by another, by what "
+             "became of the half that was served here.");
+  for (std::size_t i = 0; i < kTransferOutcomes; ++i) {
+    const auto outcome = static_cast<TransferOutcome>(i);
+    page.sample(readings.state.meters().transfers(outcome), {{"outcome", name_of(outcome)}});
+  }
+}
+
 void write_blocks(Exposition& page, const Readings& readings) {
   const engine::Snapshot& now = readings.now;
   page.begin(Kind::kGauge, "pagoda:kv_blocks",
@@ -159,6 +169,7 @@ void write_http(Exposition& page, const ServerMeters& meters) {
 
 void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_lookups(page, readings);
+  write_transfers(page, readings);
   write_normalised(page, readings);
   write_blocks(page, readings);
   write_requests(page, readings.now);

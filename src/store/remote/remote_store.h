@@ -28,6 +28,7 @@ class RemoteStore final : public kv::PageStore {
   Status await_connection(std::int64_t timeout_ns);
 
   std::string_view name() const override;
+  bool is_shared() const override { return true; }
   // Finds nothing while the store is off; else the server is always asked.
   std::optional<std::size_t> find(kv::StoreTicket ticket,
                                   std::span<const kv::PageKey> keys) override;

@@ -4,86 +4,16 @@ A request whose worker dies while it answers is not looked at: whether it is sen
 """
 
 import concurrent.futures
-import contextlib
 import http.client
 import itertools
 import json
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import served
-
-CHAT = "/v1/chat/completions"
-ROUTERS = {
-    "sglang": ["-c", "from sglang_router.cli import main; main()", "launch"],
-    "vllm": ["-c", "from vllm_router.launch_router import main; main()"],
-}
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
-class Router:
-    """A router process in front of servers, with its cache-aware policy."""
-
-    def __init__(self, kind, workers):
-        self.port = free_port()
-        self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, *ROUTERS[kind], "--worker-urls", *[worker.url for worker in workers],
-             "--policy", "cache_aware", "--cache-threshold", "0.3", "--balance-abs-threshold", "32",
-             "--host", "127.0.0.1", "--port", str(self.port), "--prometheus-port", str(free_port()),
-             "--health-check-interval-secs", "1", "--health-success-threshold", "1",
-             "--cb-timeout-duration-secs", "3", "--cb-success-threshold", "1"],
-            stdout=self.log, stderr=subprocess.STDOUT)
-        try:
-            served.wait_until(self.is_ready, 60)
-        except BaseException:
-            self.stop()
-            raise
-
-    def is_ready(self):
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            return self.request("GET", "/health")[0] == 200
-        return False
-
-    def request(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request(method, path, json.dumps(body) if body else None,
-                               {"Content-Type": "application/json", **(headers or {})})
-            reply = connection.getresponse()
-            return reply.status, reply.read().decode()
-
-    def ask(self, messages, **fields):
-        status, text = self.request("POST", CHAT, chat(messages, **fields))
-        return status, json.loads(text)
-
-    def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-
-def chat(messages, **fields):
-    return {"model": "stories260K", "messages": messages, "max_tokens": 8, "temperature": 0, **fields}
+from router_process import CHAT, ROUTERS, Router, cache_aware, chat
 
 
 def requests_of(worker):
@@ -129,7 +59,7 @@ class Routers(unittest.TestCase):
         messages = [{"role": "user", "content": "Tell me about a bird"}]
         expected = self.workers[0].post(CHAT, chat(messages))[1]["choices"][0]["message"]["content"]
         for kind in ROUTERS:
-            with self.subTest(router=kind), Router(kind, self.workers) as router:
+            with self.subTest(router=kind), Router(kind, cache_aware(self.workers)) as router:
                 self.check_chats(router, messages, expected)
 
     def check_chats(self, router, messages, expected):
@@ -149,7 +79,7 @@ class Routers(unittest.TestCase):
             most = conversations(lambda messages, **fields: alone.post(CHAT, chat(messages, **fields)))
         self.assertGreater(most, 1000)
         for kind in ROUTERS:
-            with self.subTest(router=kind), Router(kind, self.workers) as router:
+            with self.subTest(router=kind), Router(kind, cache_aware(self.workers)) as router:
                 for worker in self.workers:
                     self.assertEqual(worker.post("/flush_cache", {})[0], 200)
                 before = [requests_of(worker) for worker in self.workers]
@@ -205,7 +135,7 @@ class Failover(unittest.TestCase):
             with self.subTest(router=kind), served.ChatServed() as stays:
                 dies = served.ChatServed()
                 port = dies.port
-                with Router(kind, [stays, dies]) as router:
+                with Router(kind, cache_aware([stays, dies])) as router:
                     statuses = self.load(router, lambda: dies.signal(signal.SIGKILL))
                     self.assertGreater(len(statuses), 4)
                     self.assertEqual(set(statuses), {200})
@@ -218,7 +148,7 @@ class Failover(unittest.TestCase):
     def test_a_worker_that_drains(self):
         for kind in ROUTERS:
             with self.subTest(router=kind), served.ChatServed() as stays, served.ChatServed() as drains:
-                with Router(kind, [stays, drains]) as router:
+                with Router(kind, cache_aware([stays, drains])) as router:
                     statuses = self.load(router, drains.signal)
                     self.assertGreater(len(statuses), 4)
                     self.assertEqual(set(statuses), {200})
