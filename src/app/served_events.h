@@ -34,7 +34,7 @@ class ServedEvents {
 
  private:
   ServedEvents(const events::EventsConfig& config, std::uint32_t block_tokens)
-      : ring_(config.max_queue_size, block_tokens) {}
+      : ring_(config.max_queue_size, block_tokens, config.private_token_ids) {}
 
   kv::EventRing ring_;
   std::unique_ptr<events::Publisher> publisher_;

@@ -107,6 +107,7 @@ class Core {
   // Any thread may read the distributions.
   const Distributions& distributions() const { return meters_.distributions(); }
   const RateMeter& prompt_rate() const { return meters_.prompt_rate(); }
+  const RateMeter& output_rate() const { return meters_.output_rate(); }
   const sched::Scheduler& scheduler() const { return scheduler_; }
   // Counts running sequences that get no tokens of a step because nobody reads their output.
   std::uint64_t sequences_paused() const { return sequences_paused_; }

@@ -277,6 +277,7 @@ void Engine::publish() {
   now.pages_dropped = stats.pages_dropped;
   now.is_lost = core_.is_lost();
   now.prompt_tokens_per_second = core_.prompt_rate().units_per_second().value_or(0);
+  now.output_tokens_per_second = core_.output_rate().units_per_second().value_or(0);
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
   snapshot_.write(now);
   if (cache_.retention().version() != retained_version_) publish_retained();

@@ -23,6 +23,8 @@ void EngineMeters::note_step(std::uint64_t tokens, double seconds) {
   // A step of fewer tokens says how fast outputs are decoded, not how fast prompts are prefilled.
   constexpr std::uint64_t kTokensOfPrompts = 16;
   if (tokens >= kTokensOfPrompts) prompt_rate_.add(static_cast<double>(tokens), seconds);
+  output_rate_.add(static_cast<double>(counters_.output_tokens - outputs_rated_), seconds);
+  outputs_rated_ = counters_.output_tokens;
 }
 
 void EngineMeters::note_start(const OpenSequence& seq) {

@@ -31,6 +31,8 @@ class EngineMeters {
   const Distributions& distributions() const { return distributions_; }
   // Tokens of prompts that are computed in a second.
   const RateMeter& prompt_rate() const { return prompt_rate_; }
+  // Tokens of outputs that come in a second of steps.
+  const RateMeter& output_rate() const { return output_rate_; }
 
   // A request was refused before it became a task.
   void note_refused(const Request& request, FinishReason reason);
@@ -63,6 +65,8 @@ class EngineMeters {
   Counters counters_;
   Distributions distributions_;
   RateMeter prompt_rate_;
+  RateMeter output_rate_;
+  std::uint64_t outputs_rated_ = 0;  // output tokens that output_rate_ has counted
 };
 
 }  // namespace pagoda::engine

@@ -67,6 +67,7 @@ struct Snapshot : Counters {
   std::uint64_t pages_dropped = 0;             // by KV policies, since the start
   std::array<TierTraffic, kTiersMax> tiers{};  // nearest first
   double prompt_tokens_per_second = 0;         // recent rate of the model; 0: unknown
+  double output_tokens_per_second = 0;         // recent rate of all outputs; 0: unknown
   std::uint64_t tier_blocks_skipped = 0;       // blocks that were not written: too many waited
   bool is_lost = false;  // true: the device is lost, and everything is refused
 

@@ -7,6 +7,8 @@ namespace {
 
 // Routers know "GPU" as the medium on which the model computes, whatever the device is.
 constexpr std::string_view kMedium = "GPU";
+// Readers that hash tokens themselves must not take a private block for a public one.
+constexpr std::string_view kSalted = "salted";
 
 }  // namespace
 
@@ -30,7 +32,8 @@ void BatchEncoder::add(const kv::CacheEvent& event, std::span<const TokenId> tok
 void BatchEncoder::add_stored(const kv::CacheEvent& event, std::span<const TokenId> tokens) {
   Run& run = runs_[event.group];
   const bool goes_on = !run.names.empty() && run.names.back() == event.parent &&
-                       run.first.is_public == event.is_public;
+                       run.first.is_public == event.is_public &&
+                       run.tokens.empty() == tokens.empty();
   if (!goes_on) {
     end_run(run);
     run.first = event;
@@ -55,8 +58,8 @@ void BatchEncoder::write_stored(const Run& run) {
   const bool is_array = options_.encoding == Encoding::kArrays;
   const kv::CacheEvent& first = run.first;
   const std::uint32_t window = options_.groups[first.group].window;
-  const std::size_t keys_told = first.is_public ? 1 : 0;
-  begin("BlockStored", is_array ? 13 : 10 + keys_told + (window != 0 ? 1 : 0));
+  const bool tells_tokens = !run.tokens.empty();
+  begin("BlockStored", is_array ? 13 : 10 + (tells_tokens ? 1 : 0) + (window != 0 ? 1 : 0));
   key("block_hashes");
   body_.array(run.names.size());
   for (const kv::BlockHash& name : run.names) hash(name);
@@ -66,17 +69,17 @@ void BatchEncoder::write_stored(const Run& run) {
   body_.array(run.tokens.size());
   for (const TokenId token : run.tokens) body_.number(std::uint64_t{token.value()});
   key("block_size");
-  body_.number(std::uint64_t{first.is_public ? options_.block_tokens : 0});
+  body_.number(std::uint64_t{tells_tokens ? options_.block_tokens : 0});
   key("lora_id");
   body_.nil();
   key("medium");
   body_.text(kMedium);
   key("lora_name");
   body_.nil();
-  if (first.is_public) {
+  if (tells_tokens) {
     key("extra_keys");
     body_.array(run.names.size());
-    for (std::size_t i = 0; i < run.names.size(); ++i) body_.nil();
+    for (std::size_t i = 0; i < run.names.size(); ++i) write_extra_keys(first.is_public);
   } else if (is_array) {
     body_.nil();
   }
@@ -91,6 +94,12 @@ void BatchEncoder::write_stored(const Run& run) {
     body_.nil();
   }
   if (is_array) body_.nil();  // locality
+}
+
+void BatchEncoder::write_extra_keys(bool is_public) {
+  if (is_public) return body_.nil();
+  body_.array(1);
+  body_.text(kSalted);
 }
 
 void BatchEncoder::write_removed(const kv::CacheEvent& event) {

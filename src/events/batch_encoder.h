@@ -6,7 +6,8 @@
 //
 // A group is one of vLLM's KV cache groups. Pages that a snapshot lists are encoded as stored ones:
 // a reader treats both alike. A private block is told by its hash alone, as vLLM tells blocks
-// outside the GPU: without tokens, with a block size of 0.
+// outside the GPU: without tokens, with a block size of 0. Where its tokens come with it, they are
+// told with "salted" as its extra key, in place of the salt.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ class BatchEncoder {
   void end_run(Run& run);
   void end_runs();
   void write_stored(const Run& run);
+  void write_extra_keys(bool is_public);
   void write_removed(const kv::CacheEvent& event);
   void write_cleared();
 

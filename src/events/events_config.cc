@@ -82,6 +82,7 @@ Status read_field(const std::string& field, const Json& value, EventsConfig& con
   if (field == "encoding") return read_encoding(field, value, config.encoding);
   if (field == "int_block_hashes") return read_flag(field, value, config.int_block_hashes);
   if (field == "incarnation") return read_flag(field, value, config.incarnation);
+  if (field == "private_token_ids") return read_flag(field, value, config.private_token_ids);
   return Error{ErrorCode::kInvalidArgument, fmt::format("{}: there is no such field", field)};
 }
 

@@ -1,4 +1,4 @@
-// EventsConfig holds the fields of --kv-events-config: vLLM's under vLLM's names, and three of our
+// EventsConfig holds the fields of --kv-events-config: vLLM's under vLLM's names, and four of our
 // own.
 #pragma once
 
@@ -25,6 +25,7 @@ struct EventsConfig {
   Encoding encoding = Encoding::kMaps;  // "map" or "array"
   bool int_block_hashes = true;         // false: all 32 bytes of a block hash
   bool incarnation = false;             // true: a fourth item of every batch
+  bool private_token_ids = false;       // true: tokens of salted blocks are told, too
 };
 
 // An error names the field and the values it takes.

@@ -123,6 +123,28 @@ TEST(BatchEncoder, APrivateBlockIsItsHashAlone) {
       "kv_cache_spec_kind": "full_attention"})"));
 }
 
+TEST(BatchEncoder, TokensOfAPrivateBlockAreToldAsThoseOfASaltedOne) {
+  BatchEncoder encoder({.block_tokens = 2});
+  const std::vector<TokenId> tokens = {TokenId(7), TokenId(300)};
+  encoder.add(stored(1, 0), tokens);
+  for (const std::uint8_t name : {2, 3, 4}) {
+    kv::CacheEvent event = stored(name, static_cast<std::uint8_t>(name - 1));
+    event.is_public = false;
+    // The last is under a KV policy: its tokens are not told.
+    encoder.add(event, name == 4 ? std::span<const TokenId>() : std::span(tokens));
+  }
+  const Json events = Json::from_msgpack(encoder.finish(0))[1];
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1], Json::parse(R"({
+      "type": "BlockStored", "block_hashes": [2, 3], "parent_block_hash": 1,
+      "token_ids": [7, 300, 7, 300], "block_size": 2, "lora_id": null, "medium": "GPU",
+      "lora_name": null, "extra_keys": [["salted"], ["salted"]], "group_idx": 0,
+      "kv_cache_spec_kind": "full_attention"})"));
+  EXPECT_EQ(events[2]["block_hashes"], Json::parse("[4]"));
+  EXPECT_EQ(events[2]["token_ids"], Json::array());
+  EXPECT_EQ(events[2]["block_size"], 0);
+}
+
 TEST(BatchEncoder, ArraysHaveEveryFieldInOrder) {
   EncoderOptions options;
   options.encoding = Encoding::kArrays;

@@ -22,7 +22,8 @@ TEST(EventsConfig, ReadsEveryField) {
   const EventsConfig config = parse_events_config(R"({
       "enable_kv_cache_events": true, "publisher": "zmq", "endpoint": "ipc:///tmp/kv",
       "replay_endpoint": "tcp://*:1", "buffer_steps": 2, "hwm": 3, "max_queue_size": 4096,
-      "topic": "kv@pod", "encoding": "array", "int_block_hashes": false, "incarnation": true})")
+      "topic": "kv@pod", "encoding": "array", "int_block_hashes": false, "incarnation": true,
+      "private_token_ids": true})")
                                   .value();
   EXPECT_EQ(config.endpoint, "ipc:///tmp/kv");
   EXPECT_EQ(config.replay_endpoint, "tcp://*:1");
@@ -33,6 +34,7 @@ TEST(EventsConfig, ReadsEveryField) {
   EXPECT_EQ(config.encoding, Encoding::kArrays);
   EXPECT_FALSE(config.int_block_hashes);
   EXPECT_TRUE(config.incarnation);
+  EXPECT_TRUE(config.private_token_ids);
 }
 
 TEST(EventsConfig, IsOffUnlessAskedFor) {

@@ -1,4 +1,5 @@
-// Any bytes of a Redis or a Memcached are replies or refused; how they are cut changes nothing.
+// Any bytes of a Redis or a Memcached are replies or refused; how they are cut changes nothing. Any
+// reply is a map of slots or none.
 //
 // Input: a byte that says whose bytes they are and how large the pieces, then what arrives.
 #include <algorithm>
@@ -7,12 +8,13 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "store/remote/cluster_map.h"
 #include "store/remote/protocol.h"
 
 namespace pagoda::store {
 namespace {
 
-constexpr std::size_t kValueBytes = 5000;
+constexpr std::size_t kValueBytes = 20'000;  // large values take a way of their own
 
 struct Heard {
   std::vector<Reply> replies;
@@ -32,6 +34,12 @@ Heard hear(const RemoteUrl& url, std::string_view bytes, std::size_t piece) {
       heard.failed = !reply.ok();
       if (heard.failed || !reply.value()) break;
       (void)protocol->take_handshake_reply(*reply.value());  // any may come first
+      const NodeAddress asked = {"127.0.0.1", "6379"};
+      const auto map = read_cluster_slots(*reply.value(), asked);
+      ASSERT(!map.ok() || (map.value().owner.size() == kSlots && !map.value().nodes.empty()),
+             "a map has slots and nodes");
+      (void)read_sentinel_reply(*reply.value(), "kv");
+      (void)read_redirection(reply.value()->text, asked);
       heard.replies.push_back(std::move(*reply.value()));
     }
   }

@@ -23,8 +23,8 @@ enum class CacheEventKind : std::uint8_t {
 };
 
 // The tokens of a block come with it where they are told at all: those of a private block stay in
-// the cache, as its salt does, and those of a block under a KV policy would be taken for KV of the
-// full context.
+// the cache unless the operator wants them told, its salt always does, and those of a block under a
+// KV policy would be taken for KV of the full context.
 struct CacheEvent {
   CacheEventKind kind = CacheEventKind::kStored;
   bool is_public = true;  // and of the full context

@@ -6,14 +6,16 @@ namespace pagoda::kv {
 
 void EventFeed::push(CacheEventKind kind, NodeId node, std::uint32_t group) const {
   if (!tree_.is_whole(node)) return;
-  const bool is_public = tree_.region(node) == kPublic && !tree_.is_bounded(node);
+  const bool is_bounded = tree_.is_bounded(node);
+  const bool is_public = tree_.region(node) == kPublic && !is_bounded;
   const CacheEvent event = {.kind = kind,
                             .is_public = is_public,
                             .group = group,
                             .sequence = 0,
                             .hash = hashes_.of(node),
                             .parent = hashes_.of(tree_.parent(node))};
-  const bool tells_tokens = is_public && kind != CacheEventKind::kRemoved;
+  const bool tells_tokens = kind != CacheEventKind::kRemoved && !is_bounded &&
+                            (is_public || ring_->tells_private_tokens());
   ring_->push(event, tells_tokens ? tree_.tokens(node) : std::span<const TokenId>());
 }
 

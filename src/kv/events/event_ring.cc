@@ -7,8 +7,9 @@
 
 namespace pagoda::kv {
 
-EventRing::EventRing(std::uint64_t events, std::uint32_t block_tokens)
+EventRing::EventRing(std::uint64_t events, std::uint32_t block_tokens, bool tells_private_tokens)
     : block_tokens_(block_tokens),
+      tells_private_tokens_(tells_private_tokens),
       events_(std::bit_ceil(std::max<std::uint64_t>(1, events))),
       token_counts_(events_.size()),
       tokens_(events_.size() * block_tokens) {}

@@ -20,8 +20,9 @@ namespace pagoda::kv {
 
 class EventRing {
  public:
-  // Room for at least `events`; 84 bytes each and 4 a token of a block.
-  EventRing(std::uint64_t events, std::uint32_t block_tokens);
+  // Room for at least `events`; 84 bytes each and 4 a token of a block. `tells_private_tokens`: the
+  // operator wants tokens of blocks under a salt told, too.
+  EventRing(std::uint64_t events, std::uint32_t block_tokens, bool tells_private_tokens = false);
 
   // The owner's side. `tokens`: none, or those of a block.
   void push(const CacheEvent& event, std::span<const TokenId> tokens = {});
@@ -39,6 +40,7 @@ class EventRing {
   std::uint64_t read(std::uint64_t events_max, Visit&& visit);
 
   std::uint32_t block_tokens() const { return block_tokens_; }
+  bool tells_private_tokens() const { return tells_private_tokens_; }
 
  private:
   struct RingState {
@@ -52,6 +54,7 @@ class EventRing {
   }
 
   std::uint32_t block_tokens_;
+  bool tells_private_tokens_;
   LargeArray<CacheEvent> events_;  // [slot]
   LargeArray<std::uint32_t> token_counts_;
   LargeArray<TokenId> tokens_;  // [slot, block_tokens]

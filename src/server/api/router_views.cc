@@ -30,6 +30,7 @@ Json describe_loads(const ServedModel& model, const std::string& version) {
                      {"num_used_tokens", now.blocks_active() * block_tokens},
                      {"max_total_num_tokens", now.blocks_all * block_tokens},
                      {"token_usage", usage},
+                     {"gen_throughput", running > 0 ? now.output_tokens_per_second : 0.0},
                      {"cache_hit_rate", share(now.lookups.tokens_found, now.lookups.tokens_asked)},
                      {"max_running_requests", model.engine.limits().sequences_max}};
   return {{"version", version},

@@ -18,7 +18,8 @@ struct Told {
 
 class Listener {
  public:
-  explicit Listener(std::uint64_t events = 256) : ring_(events, 4) {}
+  explicit Listener(std::uint64_t events = 256, bool tells_private_tokens = false)
+      : ring_(events, 4, tells_private_tokens) {}
 
   CacheOptions options(std::uint32_t blocks) {
     CacheOptions options = CacheFixture::small(blocks);
@@ -98,19 +99,33 @@ TEST(CacheEvents, KeepThePrivateThingsOfATenant) {
             hasher.hash(first, counting(5, 4), {.adapter = {}, .salt = "secret"}).value());
 }
 
+TEST(CacheEvents, TellTokensOfATenantWhereTheOperatorWantsIt) {
+  Listener listener(256, true);
+  CacheFixture fixture(listener.options(16));
+  fixture.serve(fixture.tenant("secret", 4), counting(1, 12));
+  const std::vector<Told> told = listener.hear();
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_TRUE(told[0].event.is_public);
+  EXPECT_FALSE(told[1].event.is_public);
+  EXPECT_EQ(told[1].tokens, counting(5, 4));
+  EXPECT_EQ(told[2].tokens, counting(9, 4));
+}
+
 // A subscriber that hashes tokens by itself would find such a block for prompts of full context.
 TEST(CacheEvents, KeepTheTokensOfABlockUnderAKvPolicy) {
-  Listener listener;
-  CacheFixture fixture(listener.options(16));
-  const KvPolicy policy = {.window = 8};
-  fixture.serve(fixture.cache().scope("model", {}, {}, kNoOwner, policy).value(), counting(1, 8));
-  const std::vector<Told> told = listener.hear();
-  ASSERT_EQ(told.size(), 2u);
-  for (const Told& one : told) {
-    EXPECT_FALSE(one.event.is_public);
-    EXPECT_TRUE(one.tokens.empty());
+  for (const bool tells_private_tokens : {false, true}) {
+    Listener listener(256, tells_private_tokens);
+    CacheFixture fixture(listener.options(16));
+    const KvPolicy policy = {.window = 8};
+    fixture.serve(fixture.cache().scope("model", {}, {}, kNoOwner, policy).value(), counting(1, 8));
+    const std::vector<Told> told = listener.hear();
+    ASSERT_EQ(told.size(), 2u);
+    for (const Told& one : told) {
+      EXPECT_FALSE(one.event.is_public);
+      EXPECT_TRUE(one.tokens.empty());
+    }
+    EXPECT_NE(told[0].event.hash, hashes_of(counting(1, 4))[0]);
   }
-  EXPECT_NE(told[0].event.hash, hashes_of(counting(1, 4))[0]);
 }
 
 TEST(CacheEvents, TellOfWhatIsEvicted) {

@@ -338,6 +338,7 @@ TEST(RouterViews, TellWhatRoutersAskFor) {
   EXPECT_EQ(loads["loads"][0]["num_running_reqs"], 0);
   EXPECT_EQ(loads["loads"][0]["num_waiting_reqs"], 0);
   EXPECT_EQ(loads["loads"][0]["token_usage"], 0.0);
+  EXPECT_EQ(loads["loads"][0]["gen_throughput"], 0.0);
   EXPECT_EQ(loads["aggregate"]["total_reqs"], 0);
   EXPECT_EQ(completions_fixture().post("/flush_cache", Json()).status, 200);
 }

@@ -195,8 +195,7 @@ TEST(LyingCluster, WhoseMapCannotBeIsOffAndSaysWhyUntilANodeKnowsBetter) {
     EXPECT_EQ(driver.read(1), StoreFault::kOff);
   }
   other.say([](const Words&) { return bulk(record_of(1)); });
-  StoreDriver driver(
-      quick_options("redis-cluster://" + node.address() + "," + other.address()));
+  StoreDriver driver(quick_options("redis-cluster://" + node.address() + "," + other.address()));
   ASSERT_TRUE(driver.connect());
   EXPECT_EQ(driver.read(1), StoreFault::kNone);
 }
@@ -234,13 +233,36 @@ TEST(LyingCluster, AListOfKeysThatNeverEndsEndsTheRemoval) {
 TEST(LyingSentinel, ThatNamesItselfOrNobodyIsNotFollowed) {
   for (const std::string& named : {std::string("127.0.0.1"), std::string("")}) {
     int port = 0;
-    FakeServer sentinel(fake_redis([&](const Words&) {
-      return "*2\r\n" + bulk(named) + bulk(std::to_string(port));
-    }));
+    FakeServer sentinel(fake_redis(
+        [&](const Words&) { return "*2\r\n" + bulk(named) + bulk(std::to_string(port)); }));
     port = sentinel.port();
-    StoreDriver driver(
-        quick_options("redis-sentinel://127.0.0.1:" + std::to_string(port) + "/kv"));
+    StoreDriver driver(quick_options("redis-sentinel://127.0.0.1:" + std::to_string(port) + "/kv"));
     EXPECT_TRUE(driver.is_off_because(named.empty() ? "no address" : "names a sentinel"));
+  }
+}
+
+TEST(LyingSentinel, HearsTheLoginOnlyIfItAsksForOne) {
+  for (const bool asks : {false, true}) {
+    std::atomic<int> logins = 0;
+    FakeServer sentinel([&](FakeServer::Peer& peer) {
+      bool is_in = !asks;
+      while (const auto words = peer.redis_command()) {
+        if (words->front() == "AUTH") {
+          ++logins;
+          is_in = true;
+        }
+        const bool sentence = words->front() == "SENTINEL";
+        if (!peer.send(!is_in     ? "-NOAUTH Authentication required.\r\n"
+                       : sentence ? "$-1\r\n"
+                                  : "+OK\r\n")) {
+          return;
+        }
+      }
+    });
+    StoreDriver driver(quick_options(
+        "redis-sentinel://:s3cret@127.0.0.1:" + std::to_string(sentinel.port()) + "/kv"));
+    EXPECT_TRUE(driver.is_off_because("knows no service"));
+    EXPECT_EQ(logins, asks ? 1 : 0);
   }
 }
 
