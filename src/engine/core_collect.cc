@@ -78,11 +78,11 @@ void Core::collect_draft(const sched::ScheduledChunk& rows, std::span<Result<Sam
   const auto is_open = [&] { return seq.state != sched::TaskState::kFinished; };
   const std::uint32_t accepted =
       accepted_drafts(std::span(seq.draft).first(rows.drafts), samples, nonfinite_row);
-  if (is_open())
-    drafting_.note_verified(seq, rows.drafts, accepted);  // before the record of the sequence
+  if (is_open()) drafting_.note_verified(seq, rows.drafts, accepted);
   sched::ScheduledChunk row = {.task = &seq, .first = rows.first, .tokens = 1, .samples = true};
   for (std::uint32_t i = 0; i <= accepted && is_open(); ++i, ++row.first) {
     if (i > 0) scheduler_.accept_draft(seq);
+    if (i < accepted) drafting_.note_accepted(seq, i);  // before the record of the sequence
     collect_rows(row, samples.subspan(i, 1), nonfinite_row == 0 || i + 1 < nonfinite_row);
   }
   scheduler_.end_drafts(seq);
@@ -163,11 +163,17 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   seq.last_token_ns = now;
   scheduler_.append(seq, choice.token);
   meters_.note_output(seq.tenant);
-  const std::optional<FinishReason> end = end_of(seq, choice);
-  seq.request->sink->on_token(seq.index, {.token = choice.token,
-                                          .ends = end == FinishReason::kStop,
-                                          .score = choice.score ? &*choice.score : nullptr,
-                                          .prompt_tokens_cached = seq.tokens_cached});
+  std::optional<FinishReason> end = end_of(seq, choice);
+  const bool ends = end == FinishReason::kStop;
+  OpenRequest& request = *seq.request;
+  request.sink->on_token(seq.index, {.token = choice.token,
+                                     .ends = ends,
+                                     .score = choice.score ? &*choice.score : nullptr,
+                                     .prompt_tokens_cached = seq.tokens_cached});
+  OutputWatch* const watch = request.asked.watch.get();
+  if (!ends && watch != nullptr && watch->ends_with(seq.index, choice.token)) {
+    end = FinishReason::kStop;
+  }
   if (end) finish(seq, *end);
 }
 

@@ -293,12 +293,15 @@ void Drafting::cut_draft(OpenSequence& seq) const {
 
 void Drafting::note_verified(OpenSequence& seq, std::uint32_t drafted, std::uint32_t accepted) {
   speculator_.note_verified(*seq.drafting, drafted, accepted);
-  DraftCounts counts = {.drafts = 1, .tokens = drafted, .accepted = accepted};
-  if (seq.drafting->method == speculate::DraftMethod::kPrediction) {
-    counts.prediction_accepted = accepted;
-    counts.prediction_rejected = drafted - accepted;
-  }
-  meters_.note_draft(seq, counts);
+  const bool is_predicted = seq.drafting->method == speculate::DraftMethod::kPrediction;
+  meters_.note_draft(
+      seq, {.drafts = 1, .tokens = drafted, .prediction_tokens = is_predicted ? drafted : 0});
+}
+
+void Drafting::note_accepted(OpenSequence& seq, std::uint32_t position) {
+  const bool is_predicted = seq.drafting->method == speculate::DraftMethod::kPrediction;
+  meters_.note_draft(seq, {.accepted = 1, .prediction_accepted = is_predicted ? 1u : 0u});
+  meters_.note_accepted_at(position);
 }
 
 void Drafting::note_step(const sched::Step& step, double seconds) {

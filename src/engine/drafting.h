@@ -42,8 +42,10 @@ class Drafting {
   bool awaits_tokens();
   // Adds draft tokens to chunks of a step that is about to be launched by this plan.
   void add_drafts(sched::Step& step, const sched::Plan& plan);
-  // So many tokens of the sequence's draft were accepted.
+  // So many tokens of the sequence's draft are what it goes on with, unless it ends before.
   void note_verified(OpenSequence& seq, std::uint32_t drafted, std::uint32_t accepted);
+  // Token `position` of the draft that was verified last becomes a token of the output.
+  void note_accepted(OpenSequence& seq, std::uint32_t position);
   // Once a step is launched: the draft model computes what it lacks while the device computes the
   // launch before.
   void catch_up(const sched::Step& step);

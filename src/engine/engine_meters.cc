@@ -51,7 +51,6 @@ void EngineMeters::note_first_token(const OpenSequence& seq) {
 void EngineMeters::note_draft(OpenSequence& seq, const DraftCounts& draft) {
   seq.draft_counts.add(draft);
   counters_.drafts.add(draft);
-  for (std::size_t i = 0; i < draft.accepted; ++i) ++counters_.drafts_accepted_at[i];
 }
 
 void EngineMeters::note_finish(const OpenSequence& seq, FinishReason reason,

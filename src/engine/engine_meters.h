@@ -53,8 +53,9 @@ class EngineMeters {
     ++counters_.output_tokens;
     ++tenants_[tenant].use.output_tokens;
   }
-  // A draft of the sequence was verified.
+  // A draft of the sequence was verified, or a token of it became output.
   void note_draft(OpenSequence& seq, const DraftCounts& draft);
+  void note_accepted_at(std::size_t position) { ++counters_.drafts_accepted_at[position]; }
   // A sequence ended; `record.load` says what tiers gave.
   void note_finish(const OpenSequence& seq, FinishReason reason, const SequenceRecord& record);
   // The last sequence of a request ended.

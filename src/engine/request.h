@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "engine/logits_reader.h"
+#include "engine/output_watch.h"
 #include "engine/sampling_params.h"
 #include "engine/stop_criteria.h"
 #include "engine/tenant.h"
@@ -62,6 +63,8 @@ struct Request {
   // The grammar that the output must match, at its start; each sequence goes on with a copy.
   // nullptr: any text.
   std::shared_ptr<const structured::Matcher> constraint;
+  // Says where the text of a sequence ends; nullptr: tokens alone end it.
+  std::shared_ptr<OutputWatch> watch = {};
 
   TenantId tenant;
   std::int32_t priority = 0;        // lower runs first

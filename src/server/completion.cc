@@ -11,6 +11,7 @@
 #include "server/api/embeddings.h"
 #include "server/api/request_memory.h"
 #include "server/api/retain.h"
+#include "server/api/stop_string_watch.h"
 
 namespace pagoda::server {
 namespace {
@@ -62,6 +63,7 @@ Completion::Completion(const ServedModel& model, CompletionRequest request,
     submitted_[i].choices_open = each;
     const bool continues =
         has_visible_text(prompt, model.tokenizer, request_.output.show_special_tokens);
+    submitted_[i].shows_text = continues;
     for (std::uint32_t choice = 0; choice < each; ++choice) {
       const ChoiceState state = {.index = i * each + choice,
                                  .prompt = &prompt,
@@ -87,6 +89,10 @@ void Completion::submit(std::uint32_t prompt) {
     asked.public_tokens = upto_tokens(*request_.public_upto, request_.prompts[prompt]);
   }
   if (request_.retain) asked.retain = retain_params(*request_.retain, request_.prompts[prompt]);
+  if (!request_.output.stops.empty() && !request_.output.prompt_only) {
+    asked.watch = std::make_shared<StopStringWatch>(model_.tokenizer, request_,
+                                                    submitted_[prompt].shows_text);
+  }
   asked.first_turn_tokens = request_.prompts[prompt].first_turn_tokens;
   asked.breakpoints = retain_params(breakpoints_of(request_.cache, asked.prompt.size()));
   const Result<engine::RequestId> id =
@@ -164,7 +170,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
     Piece piece = next_piece(choice, event);
     if (choice.text.ended()) {
       --choices_open_;
-      // A stop string ended this choice, so the rest of its sequence is not needed.
+      // The answer was read to its end before the sequence's, so the rest of that is not needed.
       if (--submitted.choices_open == 0 && submitted.choices_running > 0) {
         model_.engine.cancel(submitted.id, engine::FinishReason::kStop);
       }

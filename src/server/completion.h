@@ -88,6 +88,7 @@ class Completion {
   struct Submitted {
     engine::RequestId id;
     std::uint64_t seed = 0;
+    bool shows_text = false;  // the prompt does, so that outputs continue a text
     std::uint64_t cached_tokens = 0;
     engine::LoadRecord load;
     std::uint64_t written_tokens = 0;
@@ -99,7 +100,7 @@ class Completion {
     std::uint64_t blocks_demoted = 0;
     std::optional<engine::HandoverOutcome> handover;
     engine::DraftCounts drafts = {};    // of all its sequences that ended
-    std::uint32_t choices_open = 0;     // choices that no stop string has ended
+    std::uint32_t choices_open = 0;     // choices whose text has not ended
     std::uint32_t choices_running = 0;  // sequences that run in the engine
     std::vector<engine::TokenScore> scores;
   };

@@ -8,15 +8,22 @@
 namespace pagoda::text {
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, DetokenizerOptions options)
-    : tokenizer_(&tokenizer), options_(options), at_start_(!options.continues) {}
+    : tokenizer_(&tokenizer), options_(options), at_start_(!options.continues) {
+  pending_.reserve(tokenizer.token_bytes_max() + kHeldBytesMax);
+}
 
 std::string Detokenizer::push(TokenId id) {
+  std::string text;
+  push(id, text);
+  return text;
+}
+
+void Detokenizer::push(TokenId id, std::string& text) {
   const bool shown = std::binary_search(options_.shown.begin(), options_.shown.end(), id);
   pending_ += tokenizer_->visible_bytes(id, options_.special || shown, at_start_);
   const std::size_t complete = pending_.size() - utf8_incomplete_tail(pending_);
-  std::string text = pending_.substr(0, complete);
+  text.append(pending_, 0, complete);
   pending_.erase(0, complete);
-  return text;
 }
 
 std::string Detokenizer::finish() {

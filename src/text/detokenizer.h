@@ -4,6 +4,7 @@
 // tokens at once. One thread may use a detokenizer at a time.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -23,12 +24,16 @@ struct DetokenizerOptions {
 
 class Detokenizer {
  public:
+  static constexpr std::size_t kHeldBytesMax = 3;  // of a character that is not complete
+
   // `tokenizer` must outlive the detokenizer.
   explicit Detokenizer(const Tokenizer& tokenizer, DetokenizerOptions options = {});
 
   // Returns the text that is complete now. Ids outside the vocabulary add nothing: a model may have
   // more logits than its file has tokens.
   std::string push(TokenId id);
+  // Appends that text to `text`, and allocates nothing where that has room for it.
+  void push(TokenId id, std::string& text);
   // Returns the rest, including an incomplete character. The next push starts a new text.
   std::string finish();
 

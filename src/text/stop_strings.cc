@@ -45,8 +45,9 @@ std::uint32_t StopStrings::Pattern::advance(std::uint32_t matched, char byte) co
   return text[matched] == byte ? matched + 1 : matched;
 }
 
-void StopStrings::note_match(std::size_t end) {
+void StopStrings::follow(char byte, std::size_t end) {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    matched_[i] = patterns_[i].advance(matched_[i], byte);
     if (matched_[i] < patterns_[i].text.size()) continue;
     const std::size_t begin = end - patterns_[i].text.size();
     if (!match_ || begin < match_->begin) match_ = Match{i, begin, end};
@@ -57,10 +58,7 @@ std::string StopStrings::push(std::string_view piece) {
   if (match_) return {};
   for (const char byte : piece) {
     held_ += byte;
-    for (std::size_t i = 0; i < matched_.size(); ++i) {
-      matched_[i] = patterns_[i].advance(matched_[i], byte);
-    }
-    note_match(sent_bytes_ + held_.size());
+    follow(byte, sent_bytes_ + held_.size());
     if (match_) {
       const std::size_t stop = options_.include_stop_str_in_output ? match_->end : match_->begin;
       std::string text = held_.substr(0, stop - sent_bytes_);
@@ -76,6 +74,11 @@ std::string StopStrings::push(std::string_view piece) {
   held_.erase(0, safe);
   sent_bytes_ += safe;
   return text;
+}
+
+bool StopStrings::search(std::string_view piece) {
+  for (std::size_t i = 0; i < piece.size() && !match_; ++i) follow(piece[i], ++sent_bytes_);
+  return match_.has_value();
 }
 
 std::string StopStrings::finish() {

@@ -43,11 +43,15 @@ class StopStrings {
 
   // Returns the text that is safe to send now; empty once a stop string matched.
   std::string push(std::string_view piece);
+  // Searches a piece as push() does, for who wants no text: true once a stop string matched. One
+  // object is given pieces by one of the two alone. Allocates nothing.
+  bool search(std::string_view piece);
   // Returns the text held back, for a generation that ended otherwise. The next push starts a new
   // text.
   std::string finish();
   // The push that completes a stop string sets this, until finish().
   const std::optional<Match>& match() const { return match_; }
+  bool empty() const { return patterns_.empty(); }
   const std::string& string(std::size_t index) const { return patterns_[index].text; }
 
  private:
@@ -63,14 +67,14 @@ class StopStrings {
   static Pattern compile(std::string text);
   StopStrings(std::vector<Pattern> patterns, StopStringOptions options)
       : patterns_(std::move(patterns)), options_(options), matched_(patterns_.size()) {}
-  // Chooses among the strings that end at `end`.
-  void note_match(std::size_t end);
+  // Follows the text by one byte, which ends at `end`; chooses among the strings that end there.
+  void follow(char byte, std::size_t end);
 
   SharedList<Pattern> patterns_;
   StopStringOptions options_;
   std::vector<std::uint32_t> matched_;  // for each pattern
   std::string held_;
-  std::size_t sent_bytes_ = 0;
+  std::size_t sent_bytes_ = 0;  // of the text, before what is held
   std::optional<Match> match_;
 };
 

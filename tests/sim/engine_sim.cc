@@ -10,6 +10,7 @@
 #include "sim/page_oracle.h"
 #include "sim/sim_drafter.h"
 #include "sim/sim_setup.h"
+#include "sim/toy_watch.h"
 
 namespace pagoda::sim {
 namespace {
@@ -26,7 +27,7 @@ std::string text_of(std::span<const TokenId> tokens) {
 class Witness final : public engine::ReplySink {
  public:
   Witness(const engine::Request& request, std::uint64_t number, std::uint64_t tokens_max,
-          const ToyModel& model, std::uint32_t block_tokens)
+          std::optional<TokenId> last_token, const ToyModel& model, std::uint32_t block_tokens)
       : request_(request),
         number_(number),
         answers_(request.sampling.n),
@@ -43,6 +44,10 @@ class Witness final : public engine::ReplySink {
       } else {
         truth_.emplace_back();  // nothing is computed
       }
+    }
+    unwatched_ = truth_;
+    for (std::vector<TokenId>& truth : truth_) {
+      if (last_token) truth.resize(tokens_watched(truth, *last_token), TokenId(0));
     }
   }
 
@@ -77,6 +82,7 @@ class Witness final : public engine::ReplySink {
     const bool whole = reason == FinishReason::kStop || reason == FinishReason::kLength ||
                        reason == FinishReason::kContext;
     answers_whole_ += whole ? 1 : 0;
+    texts_ended_ += whole && given.tokens.size() < unwatched_[answer].size() ? 1 : 0;
     if (answer == 0 && record.retain) retain_ = *record.retain;
     if (whole && request_.retain && !record.retain) fail(answer, "retain: no answer to it");
     if (record.retain && record.retain->tokens > request_.retain->tokens) {
@@ -97,9 +103,14 @@ class Witness final : public engine::ReplySink {
     }
   }
 
-  // Gives what the sequences will be to the drafter, and what of it may be in the cache to `known`:
-  // the last token of a sequence is never computed.
+  // Gives what the sequences will be to the drafter, with what would follow the end of their text,
+  // and what of it may be in the cache to `known`: the last token of a sequence is never computed.
   void announce(SimDrafter& drafter, PrefixSet& known) const {
+    for (const std::vector<TokenId>& output : unwatched_) {
+      std::vector<TokenId> all = request_.prompt;
+      all.insert(all.end(), output.begin(), output.end());
+      drafter.expect(std::move(all));
+    }
     for (const std::vector<TokenId>& truth : truth_) {
       std::vector<TokenId> all = request_.prompt;
       all.insert(all.end(), truth.begin(), truth.end());
@@ -107,7 +118,6 @@ class Witness final : public engine::ReplySink {
       for (std::size_t i = 0; i + (truth.empty() ? 0 : 1) < all.size(); ++i) {
         known.insert(row = ToyModel::row(row, all[i]));
       }
-      drafter.expect(std::move(all));
     }
   }
 
@@ -124,6 +134,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t tokens_cached() const { return tokens_cached_; }
   std::uint64_t tokens_loaded() const { return tokens_loaded_; }
   std::uint64_t answers_whole() const { return answers_whole_; }
+  std::uint64_t texts_ended() const { return texts_ended_; }
   const std::optional<engine::RetainOutcome>& retain() const { return retain_; }
   const auto& reasons() const { return reasons_; }
 
@@ -155,6 +166,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t number_;
   mutable std::uint64_t looks_ = 0;
   std::vector<std::vector<TokenId>> truth_;
+  std::vector<std::vector<TokenId>> unwatched_;  // the same where nobody watched the text
   std::vector<Given> answers_;
   std::uint64_t findable_;
   bool drops_ = false;
@@ -165,6 +177,7 @@ class Witness final : public engine::ReplySink {
   std::uint64_t tokens_cached_ = 0;
   std::uint64_t tokens_loaded_ = 0;
   std::uint64_t answers_whole_ = 0;
+  std::uint64_t texts_ended_ = 0;
   std::optional<engine::RetainOutcome> retain_;
   std::array<std::uint64_t, kv::kMissReasons> reasons_ = {};
 };
@@ -245,7 +258,7 @@ class Simulation {
 
  private:
   void arrive(std::size_t index) {
-    const engine::Request& request = setup_.requests[index].request;
+    const auto& [arrival_ns, cancel_ns, request, last_token] = setup_.requests[index];
     const sched::TenantLimits& limits = tenants_[request.tenant].limits;
     const Status checked = engine::check_request(request, setup_.core.limits, limits);
     trace(fmt::format("request {} arrives: prompt {}, n {}, tenant {}, priority {}, {}{}", index,
@@ -256,11 +269,13 @@ class Simulation {
     // A tenant that was removed and stays away leaves nothing.
     if (removal_ == Removal::kEnded && request.tenant == kRemoved) return;
     const std::uint64_t context = engine::context_of(request, setup_.core.limits, limits);
-    auto witness =
-        std::make_shared<Witness>(request, index, context, setup_.model, setup_.cache.block_tokens);
+    auto witness = std::make_shared<Witness>(request, index, context, last_token, setup_.model,
+                                             setup_.cache.block_tokens);
     witnesses_.emplace(index, witness);
     witness->announce(drafter_, known_);
-    core_->submit(engine::RequestId(index), request, witness);
+    engine::Request watched = request;
+    if (last_token) watched.watch = std::make_shared<ToyWatch>(*last_token, request.sampling.n);
+    core_->submit(engine::RequestId(index), std::move(watched), witness);
   }
 
   void cancel_due() {
@@ -386,6 +401,7 @@ class Simulation {
       outcome.answers += setup_.requests[index].request.sampling.n;
       outcome.forks += setup_.requests[index].request.sampling.n - 1;
       outcome.answers_whole += witness->answers_whole();
+      outcome.texts_ended += witness->texts_ended();
       outcome.preemptions += witness->preemptions();
       outcome.answers_dropping += witness->drops();
       outcome.dropping_preemptions += witness->drops() > 0 ? witness->preemptions() : 0;

@@ -31,6 +31,7 @@ struct SimOutcome {
   std::uint64_t steps = 0;
   std::uint64_t answers = 0;
   std::uint64_t answers_whole = 0;  // sequences that ended on their own
+  std::uint64_t texts_ended = 0;    // of those: before their tokens would have ended them
   std::uint64_t preemptions = 0;
   std::uint64_t answers_dropping = 0;      // whose KV policy may have dropped pages by attention
   std::uint64_t dropping_preemptions = 0;  // of those

@@ -24,6 +24,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
     ASSERT_EQ(outcome.failure, "") << "replay with: sim_test --seed=" << seed;
     all.answers += outcome.answers;
     all.answers_whole += outcome.answers_whole;
+    all.texts_ended += outcome.texts_ended;
     all.preemptions += outcome.preemptions;
     all.answers_dropping += outcome.answers_dropping;
     all.dropping_preemptions += outcome.dropping_preemptions;
@@ -46,6 +47,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   }
   // The seeds must reach the cases they are there for.
   EXPECT_GT(all.answers_whole, all.answers / 2);
+  EXPECT_GT(all.texts_ended, seeds() / 2);
   EXPECT_GT(all.preemptions, seeds() / 10);
   EXPECT_GT(all.answers_dropping, seeds() / 4);
   EXPECT_GT(all.dropping_preemptions, seeds() / 40);

@@ -215,6 +215,17 @@ void draw_speculation(std::uint64_t seed, SimSetup& setup) {
   }
 }
 
+// Requests whose text ends before their tokens would end them, with dice of their own as well.
+void draw_text_ends(std::uint64_t seed, SimSetup& setup) {
+  Dice dice(seed + 4'000'037);
+  if (dice.one_in(2)) return;
+  for (PlannedRequest& drawn : setup.requests) {
+    if (!dice.one_in(2) || drawn.request.action != engine::CacheAction::kNone) continue;
+    drawn.last_token =
+        TokenId(static_cast<std::uint32_t>(dice.between(1, setup.model.vocabulary - 1)));
+  }
+}
+
 // Requests whose pages are selected by attention, with dice of their own as well.
 void draw_selections(std::uint64_t seed, SimSetup& setup) {
   Dice dice(seed + 3'000'017);
@@ -274,6 +285,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   draw_policies(seed, setup);
   draw_speculation(seed, setup);
   draw_selections(seed, setup);
+  draw_text_ends(seed, setup);
   return setup;
 }
 

@@ -42,6 +42,7 @@ struct PlannedRequest {
   std::int64_t arrival_ns = 0;
   std::int64_t cancel_ns = 0;  // 0: never
   engine::Request request;
+  std::optional<TokenId> last_token = {};  // of its text: that of a ToyWatch; nothing: it has none
 };
 
 // A tenant's limits change, whatever runs and waits.

@@ -41,6 +41,12 @@ bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bo
   return false;
 }
 
+text::DetokenizerOptions detokenizer_options(const CompletionRequest& request, bool continues) {
+  return {.special = request.output.show_special_tokens,
+          .continues = continues,
+          .shown = marker_tokens(request)};
+}
+
 void Piece::append(Piece next) {
   text += next.text;
   for (chat::AnswerEvent& event : next.events) {
@@ -62,9 +68,7 @@ void Piece::append(Piece next) {
 ChoiceText::ChoiceText(const text::Tokenizer& tokenizer, const CompletionRequest& request,
                        bool continues)
     : answer_(make_parser(request)),
-      detokenizer_(tokenizer, {.special = request.output.show_special_tokens,
-                               .continues = continues,
-                               .shown = marker_tokens(request)}),
+      detokenizer_(tokenizer, detokenizer_options(request, continues)),
       stops_(request.output.stops),
       stop_tokens_(request.engine.end.stop_token_ids),
       tokens_min_(request.engine.end.min_tokens),

@@ -38,6 +38,10 @@ struct Piece {
 // tokenizers put before a text.
 bool has_visible_text(const Prompt& prompt, const text::Tokenizer& tokenizer, bool special);
 
+// Returns how the tokens of the request's choices are shown. `continues` is has_visible_text() of
+// the prompt. The model of the request must outlive it.
+text::DetokenizerOptions detokenizer_options(const CompletionRequest& request, bool continues);
+
 class ChoiceText {
  public:
   // `continues` is has_visible_text() of the prompt. Tokenizer and request's terms must outlive the

@@ -72,13 +72,11 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
                 {"completion_tokens", completion_tokens_},
                 {"total_tokens", prompt_tokens_ + completion_tokens_},
                 {"prompt_tokens_details", std::move(details)}};
-  // Tokens behind a stop string were accepted before it was seen.
-  const std::uint64_t accepted =
-      std::min<std::uint64_t>(drafts_.prediction_accepted, completion_tokens_);
-  const std::uint64_t drafted = drafts_.prediction_accepted + drafts_.prediction_rejected;
-  usage["completion_tokens_details"] = {{"reasoning_tokens", reasoning_tokens_},
-                                        {"accepted_prediction_tokens", accepted},
-                                        {"rejected_prediction_tokens", drafted - accepted}};
+  const std::uint64_t accepted = drafts_.prediction_accepted;
+  usage["completion_tokens_details"] = {
+      {"reasoning_tokens", reasoning_tokens_},
+      {"accepted_prediction_tokens", accepted},
+      {"rejected_prediction_tokens", drafts_.prediction_tokens - accepted}};
   if (drafts_.drafts > 0) usage["speculation"] = speculation_json(drafts_);
   if (!policy_.is_full()) {
     usage["kv_policy"] = kv_policy_json(policy_, policy_kept_tokens_, policy_dropped_tokens_);

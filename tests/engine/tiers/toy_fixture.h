@@ -28,6 +28,9 @@ struct ToyFixtureOptions {
   double tokens_per_second = 1e5;           // of the model; 0: unknown
   std::vector<kv::PageStore*> nearer = {};  // stores before the fixture's own
   std::vector<kv::PageStore*> farther = {};
+  std::uint32_t launches_ahead = 0;
+  speculate::Drafter* drafter = nullptr;
+  kv::EventRing* events = nullptr;
 };
 
 class ToyFixture {
@@ -39,8 +42,9 @@ class ToyFixture {
                 .groups = options.groups,
                 .sessions = true,
                 .hash_blocks = true,
+                .events = options.events,
                 .on_deduplicate = {}}),
-        runner_(model_, options.blocks, options.block_tokens, 0) {
+        runner_(model_, options.blocks, options.block_tokens, options.launches_ahead) {
     clock_.advance_ns(1);
     CoreOptions core;
     core.scheduler.sequences_max = 8;
@@ -48,6 +52,8 @@ class ToyFixture {
     core.limits = {.vocabulary = model_.vocabulary, .context_tokens = 400, .sequences_max = 8};
     core.space = "toy";
     core.end_tokens = {sim::ToyModel::kEnd};
+    core.drafter = options.drafter;
+    runner_.set_drafts_max(options.drafter == nullptr ? 0 : speculate::kDraftTokensMax);
     core.tiers.stores = options.nearer;
     core.tiers.stores.push_back(&store);
     core.tiers.stores.insert(core.tiers.stores.end(), options.farther.begin(),

@@ -44,12 +44,6 @@ TEST(SpeculationApi, APredictionThatComesTrueIsAcceptedAndChangesNothing) {
     EXPECT_GE(details["rejected_prediction_tokens"].get<int>(), 0);
   }
   EXPECT_GT(accepted, 0u);
-  const Json stopped =
-      fixture.complete(drafted_body({{"prediction", {{"type", "content"}, {"content", text}}},
-                                     {"stop", text.substr(text.size() / 2, 4)}}))["usage"];
-  EXPECT_LE(stopped["completion_tokens_details"]["accepted_prediction_tokens"],
-            stopped["completion_tokens"])
-      << "tokens behind a stop string are none of the answer";
   const Json parts = {{{"type", "text"}, {"text", text.substr(0, 20)}},
                       {{"type", "text"}, {"text", text.substr(20)}}};
   const Json reply =
