@@ -200,7 +200,8 @@ void Engine::run() {
   bool stood = false;  // the last round found nothing to do
   for (;;) {
     if (has_messages_ && !take_messages()) return;
-    const bool worked = core_.step();
+    answer_questions();
+    const bool worked = core_.step() || !questions_.empty();
     removals_.poll();
     publish();
     if (options_.after_step) options_.after_step();
@@ -235,8 +236,10 @@ bool Engine::take_messages() {
 
 void Engine::handle(Message& message) {
   if (auto* const submission = std::get_if<Submission>(&message)) {
+    if (submission->request.explain_only) return questions_.push_back(std::move(*submission));
     core_.submit(submission->id, std::move(submission->request), std::move(submission->sink));
   } else if (const auto* const cancelled = std::get_if<Cancellation>(&message)) {
+    std::erase_if(questions_, [&](const Submission& one) { return one.id == cancelled->id; });
     core_.cancel(cancelled->id, cancelled->reason);
   } else if (const auto* const tenants = std::get_if<std::vector<NamedTenant>>(&message)) {
     take_tenants(*tenants);
@@ -245,6 +248,14 @@ void Engine::handle(Message& message) {
   } else {
     cache_.advance_time(clock_.now_ns());
     std::get<std::function<void(kv::Cache&)>>(message)(cache_);
+  }
+}
+
+void Engine::answer_questions() {
+  for (std::size_t i = 0; i < kQuestionsARound && !questions_.empty(); ++i) {
+    Submission& asked = questions_.front();
+    core_.submit(asked.id, std::move(asked.request), std::move(asked.sink));
+    questions_.pop_front();
   }
 }
 

@@ -121,6 +121,8 @@ class Engine {
   using Message = std::variant<Submission, Cancellation, std::function<void(kv::Cache&)>,
                                std::vector<NamedTenant>, Order>;
   static constexpr std::int64_t kTenantsEveryNs = 100'000'000;
+  // Requests that are only explained take a lookup each, and everybody's step waits for those.
+  static constexpr std::size_t kQuestionsARound = 8;
 
   void leave(Message&& message);
   void put(Message&& message);  // called under the waker's mutex
@@ -128,6 +130,7 @@ class Engine {
   // False when these messages were the last: the engine is being dropped.
   bool take_messages();
   void handle(Message& message);
+  void answer_questions();
   Result<TenantLimits> limits_of(TenantId tenant);
   void take_tenants(const std::vector<NamedTenant>& tenants);
   void publish();
@@ -177,6 +180,7 @@ class Engine {
 
   std::atomic<bool> has_messages_{false};  // spares the engine's thread the lock
   std::vector<Message> messages_;          // messages taken from the inbox
+  std::deque<Submission> questions_;       // requests that are only explained, in their order
   TenantRemovals removals_;
   std::thread thread_;  // the last member: starts when all others exist
 };

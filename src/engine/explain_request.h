@@ -15,7 +15,7 @@ namespace pagoda::engine {
 
 struct ExplainedBy {
   const kv::Cache& cache;
-  const sched::Scheduler& scheduler;
+  sched::Scheduler& scheduler;
   const EngineMeters& meters;
   Tiers* tiers = nullptr;  // nullptr: there are none
 };

@@ -34,10 +34,12 @@ void Scheduler::enqueue(SequenceTask& task) {
   tenants_[task.tenant].asked_step = step_count_ + 1;
   if (task.deadline_ns != kNoDeadline) deadlines_.emplace(task.deadline_ns, &task);
   waiting_.push(task);
+  is_listed_ = false;
 }
 
 const Plan& Scheduler::plan() {
   ++step_count_;
+  is_listed_ = false;
   const Plan& plan = planner_.plan({.running = running_,
                                     .waiting = waiting_,
                                     .tenants = tenants_,

@@ -86,8 +86,11 @@ class Scheduler {
   kv::Explanation explain(const kv::CacheScope& scope, std::span<const TokenId> prompt,
                           const kv::Match& match, bool compute_whole_prompt) const;
   // Returns how many prompt tokens are to be computed before those of a request that came now with
-  // this priority: an upper bound, since its tenant may have its turn earlier.
-  std::uint64_t tokens_before(std::int32_t priority) const;
+  // this priority: an upper bound, since its tenant may have its turn earlier. The cache is asked
+  // once a plan, whoever asks how often.
+  std::uint64_t tokens_before(std::int32_t priority);
+  // Counts the lookups in the cache that tokens_before() made.
+  std::uint64_t estimate_lookups() const { return estimate_lookups_; }
 
   // Returns a sequence whose deadline has passed, for the caller to finish; nullptr: none has.
   SequenceTask* expired(std::int64_t now_ns) const;
@@ -134,7 +137,14 @@ class Scheduler {
     kv::BlockId block;
   };
 
+  // Prompt tokens that are to be computed for a sequence.
+  struct QueuedTokens {
+    std::int32_t priority;
+    std::uint64_t tokens;
+  };
+
   bool blocks_coming() const;
+  void list_queued();
   void note_deferred(const Plan& plan);
   void preempt(SequenceTask& task);
   bool admit(const Admission& admission, Step& step);
@@ -158,6 +168,9 @@ class Scheduler {
   std::vector<PendingClose> pending_closes_;
   std::vector<PendingRelease> pending_releases_;
   std::vector<kv::BlockId> duplicates_;  // duplicate blocks of one commit
+  std::vector<QueuedTokens> queued_;     // of running and waiting sequences, where is_listed_
+  bool is_listed_ = false;               // since the last plan, arrival and end
+  std::uint64_t estimate_lookups_ = 0;
   std::set<std::pair<std::int64_t, SequenceTask*>> deadlines_;
   std::vector<ClassUse> classes_;
   std::vector<Step> steps_;  // ring: [launch % size]

@@ -94,6 +94,7 @@ void Scheduler::finish(SequenceTask& task) {
       ASSERT(false, "a task ends once");
   }
   task.state = TaskState::kFinished;
+  is_listed_ = false;
   if (task.deadline_ns != kNoDeadline) deadlines_.erase({task.deadline_ns, &task});
   if (task.sequence && !quiet(task)) {
     pending_closes_.push_back({task.last_launch, std::move(*task.sequence)});

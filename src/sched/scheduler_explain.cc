@@ -1,5 +1,8 @@
 // explain() says why a prompt is not fully cached: by what the cache knows, and by the prefixes
 // that running sequences are computing.
+#include <algorithm>
+#include <utility>
+
 #include "sched/scheduler.h"
 #include "sched/shared_prefix.h"
 
@@ -31,22 +34,33 @@ kv::Explanation Scheduler::explain(const kv::CacheScope& scope, std::span<const 
   return why;
 }
 
-std::uint64_t Scheduler::tokens_before(std::int32_t priority) const {
+std::uint64_t Scheduler::tokens_before(std::int32_t priority) {
+  if (!std::exchange(is_listed_, true)) list_queued();
+  std::uint64_t tokens = 0;
+  for (const QueuedTokens& queued : queued_) {
+    if (queued.priority <= priority) tokens += queued.tokens;
+  }
+  return tokens;
+}
+
+void Scheduler::list_queued() {
   // More lookups than these would hold up the engine for who only asks; the rest counts whole.
   constexpr std::size_t kLookupsMax = 64;
-  std::uint64_t tokens = 0;
+  queued_.clear();
   for (const SequenceTask* const task : running_) {
     const std::uint64_t computed = std::min(task->tokens_computed(), task->prompt_tokens);
-    if (task->priority <= priority && !task->is_paused()) tokens += task->prompt_tokens - computed;
+    if (!task->is_paused()) queued_.push_back({task->priority, task->prompt_tokens - computed});
   }
   std::size_t lookups = 0;
   waiting_.for_each([&](const SequenceTask& task) {
-    if (task.priority > priority) return;
-    const bool asks = !task.compute_whole_prompt && lookups++ < kLookupsMax;
-    tokens += task.prompt_tokens;
-    if (asks) tokens -= std::min(cache_.match(*task.scope, task.tokens).tokens, task.prompt_tokens);
+    std::uint64_t cached = 0;
+    if (!task.compute_whole_prompt && lookups < kLookupsMax) {
+      ++lookups;
+      cached = std::min(cache_.match(*task.scope, task.tokens).tokens, task.prompt_tokens);
+    }
+    queued_.push_back({task.priority, task.prompt_tokens - cached});
   });
-  return tokens;
+  estimate_lookups_ += lookups;
 }
 
 }  // namespace pagoda::sched

@@ -247,11 +247,20 @@ Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerm
                             model, terms)}};
 }
 
+// Each prompt is looked up on the engine's thread.
+constexpr std::size_t kExplainedPromptsMax = 64;
+
 // Reports what a completion of the same body would find in the cache, and with kEstimates when its
 // first token would come. Computes nothing.
 template <bool kEstimates>
 Routed explain_cache(const HttpRequest& request, const ServerState& state) {
   CompletionRequest asked = read_any(request, state);
+  if (asked.prompts.size() > kExplainedPromptsMax) {
+    throw ApiError(400,
+                   fmt::format("prompt: has {} prompts, at most {} are explained at once",
+                               asked.prompts.size(), kExplainedPromptsMax),
+                   "prompt");
+  }
   asked.engine.explain = asked.engine.explain_only = true;
   asked.output.estimate = kEstimates;
   asked.engine.sampling.n = 1;

@@ -103,6 +103,45 @@ TEST_F(EngineThread, ServesManyThreadsAtOnce) {
   EXPECT_EQ(engine.snapshot().output_tokens, 1000u);
 }
 
+// RoundSink notes in which round of the engine it was answered.
+class RoundSink final : public ReplySink {
+ public:
+  RoundSink(std::atomic<std::uint64_t>& round, std::vector<std::uint64_t>& answered)
+      : round_(round), answered_(answered) {}
+  void on_token(std::uint32_t, const OutputToken&) override {}
+  void on_finish(std::uint32_t, FinishReason, const SequenceRecord&, const std::string&) override {
+    answered_.push_back(round_);
+  }
+
+ private:
+  std::atomic<std::uint64_t>& round_;
+  std::vector<std::uint64_t>& answered_;
+};
+
+// A body may ask about many prompts, and everybody's step waits for the answers.
+TEST_F(EngineThread, AnswersFewQuestionsBetweenSteps) {
+  std::atomic<std::uint64_t> round{0};
+  std::vector<std::uint64_t> answered;  // of the engine's thread, until it is drained
+  options_.after_step = [&] { ++round; };
+  constexpr std::uint64_t kQuestions = 500;
+  {
+    Engine engine(options_, cache_, runner_, clock_);
+    std::promise<void> may_go_on;
+    engine.post([&](kv::Cache&) { may_go_on.get_future().wait(); });  // until all have come
+    Request question = request(5);
+    question.explain = question.explain_only = true;
+    const auto sink = std::make_shared<RoundSink>(round, answered);
+    for (std::uint64_t i = 0; i < kQuestions; ++i) ASSERT_TRUE(engine.submit(question, sink).ok());
+    const auto waiter = std::make_shared<Waiter>();
+    ASSERT_TRUE(engine.submit(request(5), waiter).ok());
+    may_go_on.set_value();
+    EXPECT_EQ(waiter->wait(), FinishReason::kLength);
+    EXPECT_TRUE(engine.drain(std::chrono::seconds(10)));
+  }
+  ASSERT_EQ(answered.size(), kQuestions) << "none is forgotten";
+  for (std::size_t i = 8; i < answered.size(); ++i) EXPECT_GT(answered[i], answered[i - 8]);
+}
+
 TEST_F(EngineThread, TenantsAreSeenFromOutside) {
   options_.tenants = {{.name = "second", .limits = {}}};
   Engine engine(options_, cache_, runner_, clock_);

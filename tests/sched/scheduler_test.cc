@@ -42,6 +42,33 @@ TEST(Scheduler, ALongPrefillThresholdLeavesTokensForOthers) {
   EXPECT_EQ(SchedulerFixture::tokens_of(chunks, small), 16u);
 }
 
+// Whoever asks how long it would wait, and how often, costs one walk of the queue a plan.
+TEST(Scheduler, TokensBeforeAreLookedUpOnceAPlan) {
+  SchedulerFixture fixture({.scheduler = options(1, 64)});
+  fixture.steps_until_finished(fixture.add(40, 1, 7));  // cached, of which 39 may be found
+  fixture.add(30, 50);
+  fixture.step();
+  for (int i = 0; i < 100; ++i) fixture.add(40, 1, 7, TenantId(0), i < 90 ? 0 : 3);
+  Scheduler& scheduler = fixture.scheduler();
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint64_t urgent = scheduler.tokens_before(0);
+    const std::uint64_t all = scheduler.tokens_before(3);
+    EXPECT_EQ(scheduler.tokens_before(-1), 0u);
+    EXPECT_LT(urgent, all);
+    // The prompt of 64 waiting sequences is looked up: 36 tokens of it at least are cached.
+    EXPECT_LE(all, 64u * 4 + 36 * 40);
+    EXPECT_GE(all, 64u + 36 * 40);
+  }
+  EXPECT_EQ(scheduler.estimate_lookups(), 64u);
+  const std::uint64_t before = scheduler.tokens_before(3);
+  fixture.add(25, 1);
+  EXPECT_GE(scheduler.tokens_before(3), before) << "who came since is counted";
+  EXPECT_EQ(scheduler.estimate_lookups(), 128u);
+  fixture.step();
+  for (int i = 0; i < 100; ++i) scheduler.tokens_before(0);
+  EXPECT_EQ(scheduler.estimate_lookups(), 192u);
+}
+
 TEST(Scheduler, IdenticalPromptsCostOnePrefill) {
   SchedulerFixture fixture({.scheduler = options(8, 64)});
   std::vector<SequenceTask*> tasks;

@@ -204,6 +204,12 @@ TEST(KvEstimate, SaysWhatIsCachedAndWhenTheFirstTokenComes) {
   EXPECT_LT(both[1]["prompt_tokens"], both[0]["prompt_tokens"]);
   EXPECT_EQ(fixture.post("/v1/kv/estimate", {{"max_tokens", 3}}).status, 400);
   EXPECT_EQ(fixture.get("/v1/kv/estimate").status, 405);
+  for (const char* const path : {"/v1/kv/estimate", "/cache/explain"}) {
+    EXPECT_EQ(fixture.ask(path, {{"prompt", std::vector<std::string>(64, "One")}}).size(), 64u);
+    const HttpReply refused = fixture.post(path, {{"prompt", std::vector<std::string>(65, "One")}});
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find("has 65 prompts, at most 64"), std::string::npos) << refused.body;
+  }
 }
 
 TEST(CacheExplain, KnowsTheReset) {
