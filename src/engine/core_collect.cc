@@ -33,7 +33,6 @@ void Core::collect() {
   auto scores = collected.scores;
   auto nonfinite = collected.nonfinite;
   auto hidden = collected.hidden;
-  std::uint64_t tokens_computed = 0;
   for (const sched::ScheduledChunk& rows : step.chunks) {
     OpenSequence& seq = static_cast<OpenSequence&>(*rows.task);
     const std::size_t sampled = rows.samples ? seq.sequence_count + rows.drafts : 0;
@@ -47,7 +46,6 @@ void Core::collect() {
       collect_rows(rows, samples.first(sampled), nonfinite_row == 0);
     }
     samples = samples.subspan(sampled);
-    tokens_computed += rows.tokens;
   }
   scheduler_.end_collect();
   meters_.note_phase(StepPhase::kWait, began, collected_ns);
@@ -57,7 +55,7 @@ void Core::collect() {
   // Launches are computed one after the other.
   const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
   const double seconds = seconds_between(computed_from_ns, collected_ns);
-  meters_.note_step(tokens_computed, seconds);
+  meters_.note_step(step, seconds);
   if (!collected.was_slowed) drafting_.note_step(step, seconds);
   collected_before_ns_ = collected_ns;
 }

@@ -19,12 +19,20 @@ void EngineMeters::note_launch(std::uint32_t tokens, std::size_t sequences) {
   counters_.sequences_stepped += sequences;
 }
 
-void EngineMeters::note_step(std::uint64_t tokens, double seconds) {
-  // A step of fewer tokens says how fast outputs are decoded, not how fast prompts are prefilled.
-  constexpr std::uint64_t kTokensOfPrompts = 16;
-  if (tokens >= kTokensOfPrompts) prompt_rate_.add(static_cast<double>(tokens), seconds);
+void EngineMeters::note_step(const sched::Step& step, double seconds) {
   output_rate_.add(static_cast<double>(counters_.output_tokens - outputs_rated_), seconds);
   outputs_rated_ = counters_.output_tokens;
+  // A step of fewer tokens of prompts, or with more others than these, says how fast outputs are
+  // decoded, not how fast prompts are prefilled.
+  constexpr std::uint64_t kPromptTokensLeast = 16;
+  std::uint64_t all = 0;
+  std::uint64_t of_prompts = 0;
+  for (const sched::ScheduledChunk& chunk : step.chunks) {
+    all += chunk.tokens;
+    if (chunk.drafts == 0 && chunk.tokens > 1) of_prompts += chunk.tokens;
+  }
+  if (of_prompts < kPromptTokensLeast || of_prompts * 2 <= all) return;
+  prompt_rate_.add(static_cast<double>(of_prompts), seconds);
 }
 
 void EngineMeters::note_start(const OpenSequence& seq) {

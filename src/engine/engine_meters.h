@@ -15,6 +15,7 @@
 #include "engine/request.h"
 #include "engine/snapshot.h"
 #include "engine/tiers/load_record.h"
+#include "sched/scheduler.h"
 #include "sched/tenant.h"
 
 namespace pagoda::engine {
@@ -39,8 +40,8 @@ class EngineMeters {
   void note_preemptions(std::size_t sequences) { counters_.preemptions += sequences; }
   // A step was launched: so many tokens of so many sequences.
   void note_launch(std::uint32_t tokens, std::size_t sequences);
-  // A step computed so many tokens in so many seconds.
-  void note_step(std::uint64_t tokens, double seconds);
+  // A step took so many seconds.
+  void note_step(const sched::Step& step, double seconds);
   void note_phase(StepPhase phase, std::int64_t from_ns, std::int64_t to_ns) {
     distributions_.observe_phase(phase, from_ns, to_ns);
   }
