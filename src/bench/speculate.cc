@@ -111,7 +111,9 @@ class SpeculateBench {
       request.draft_tokens_max = 0;
       ASSIGN_OR_RETURN(const TimedOutput plain, engine->generate(request));
       request.draft_tokens_max.reset();
-      if (one.predicts) request.prediction = plain.tokens;
+      if (one.predicts) {
+        request.prediction = std::make_shared<speculate::PredictedText>(plain.tokens);
+      }
       ASSIGN_OR_RETURN(const TimedOutput drafted, engine->generate(request));
       result.is_equal = result.is_equal && plain.tokens == drafted.tokens;
       result.answer = drafted.tokens;

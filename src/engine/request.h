@@ -18,6 +18,7 @@
 #include "engine/tenant.h"
 #include "kv/hash/block_hash.h"
 #include "kv/kv_policy.h"
+#include "speculate/drafter.h"
 #include "structured/matcher.h"
 
 namespace pagoda::engine {
@@ -88,9 +89,10 @@ struct Request {
   // Speculation changes no answer. At most so many draft tokens in a step, 0 for none; nothing: as
   // the engine's options say.
   std::optional<std::uint32_t> draft_tokens_max = {};
-  std::vector<TokenId> prediction = {};  // the output that the client expects, for drafts
-  Pooling pooling = Pooling::kNone;      // the record has an embedding; of one sequence
-  bool explain = false;                  // the record says why not more of the prompt was cached
+  // The output that the client expects, for drafts; requests may share it. nullptr: none.
+  std::shared_ptr<speculate::PredictedText> prediction = {};
+  Pooling pooling = Pooling::kNone;  // the record has an embedding; of one sequence
+  bool explain = false;              // the record says why not more of the prompt was cached
   CacheAction action = CacheAction::kNone;
   // Another server goes on with the prompt: the record comes once its whole blocks are where other
   // servers find them, or cannot be brought there in time.

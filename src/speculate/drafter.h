@@ -20,12 +20,21 @@
 
 namespace pagoda::speculate {
 
-// PredictedText is the output that a client expects. The sequences of a request share it.
-struct PredictedText {
-  PredictedText(std::vector<TokenId> predicted, std::uint32_t gram);
+// PredictedText is the output that a client expects. The sequences of a request share it, and so do
+// requests that come in one body: it is indexed once, by the engine's thread.
+class PredictedText {
+ public:
+  explicit PredictedText(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
 
-  std::vector<TokenId> tokens;
-  TokenIndex index;
+  const std::vector<TokenId>& tokens() const { return tokens_; }
+  // Does nothing where it is there.
+  void make_index(std::uint32_t gram);
+  // Call this behind make_index().
+  const TokenIndex& index() const { return *index_; }
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::optional<TokenIndex> index_;
 };
 
 // PredictionCursor says how far a sequence's output has followed the predicted text.

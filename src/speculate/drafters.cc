@@ -28,14 +28,14 @@ void find_again(PredictionCursor& prediction, std::span<const TokenId> output) {
     return end >= prediction.next || best_end < prediction.next;
   };
   const PredictedText& text = *prediction.text;
-  text.index.for_each(text.tokens, output, kDepth, kCandidates * 4,
-                      [&](std::size_t end, std::size_t length) {
-                        if (is_better(end, length)) {
-                          best_length = length;
-                          best_end = end;
-                        }
-                        return true;
-                      });
+  text.index().for_each(text.tokens(), output, kDepth, kCandidates * 4,
+                        [&](std::size_t end, std::size_t length) {
+                          if (is_better(end, length)) {
+                            best_length = length;
+                            best_end = end;
+                          }
+                          return true;
+                        });
   if (best_length == 0) return;
   prediction.next = best_end;
   prediction.followed = static_cast<std::uint32_t>(best_length);
@@ -44,16 +44,17 @@ void find_again(PredictionCursor& prediction, std::span<const TokenId> output) {
 
 }  // namespace
 
-PredictedText::PredictedText(std::vector<TokenId> predicted, std::uint32_t gram)
-    : tokens(std::move(predicted)), index(gram, tokens.size()) {
-  index.catch_up(tokens, tokens.size());
+void PredictedText::make_index(std::uint32_t gram) {
+  if (index_) return;
+  index_.emplace(gram, tokens_.size());
+  index_->catch_up(tokens_, tokens_.size());
 }
 
 Proposal PredictionDrafter::propose(const DraftQuery& query, SequenceDrafting& drafting,
                                     std::span<TokenId> room) {
   PredictionCursor& prediction = drafting.prediction;
   if (!prediction.text) return {};
-  const std::vector<TokenId>& expected = prediction.text->tokens;
+  const std::vector<TokenId>& expected = prediction.text->tokens();
   const std::span<const TokenId> output = query.tokens.subspan(query.prompt_tokens);
   for (; prediction.output_seen < output.size(); ++prediction.output_seen) {
     const TokenId token = output[prediction.output_seen];

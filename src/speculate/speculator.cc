@@ -51,10 +51,12 @@ void Speculator::start(SequenceDrafting& drafting) const {
   drafting.own = std::make_unique<TokenIndex>(gram_, drafting.tokens_indexed);
 }
 
-std::shared_ptr<const PredictedText> Speculator::predict(std::span<const TokenId> tokens) const {
-  if (tokens.empty() || !options_.methods.contains(DraftMethod::kPrediction)) return nullptr;
-  return std::make_shared<const PredictedText>(std::vector<TokenId>(tokens.begin(), tokens.end()),
-                                               gram_);
+std::shared_ptr<const PredictedText> Speculator::predict(
+    const std::shared_ptr<PredictedText>& text) const {
+  const bool is_on = options_.methods.contains(DraftMethod::kPrediction);
+  if (!is_on || text == nullptr || text->tokens().empty()) return nullptr;
+  text->make_index(gram_);
+  return text;
 }
 
 void Speculator::begin_step(const StepTerms& terms) {

@@ -42,9 +42,8 @@ class Speculator {
   std::unique_ptr<SequenceDrafting> open(const SequenceTerms& terms);
   // Takes the memory in which a running sequence's drafts are looked for: one that waits has none.
   void start(SequenceDrafting& drafting) const;
-  // Returns the text that a client expects, for all sequences of its request; nullptr where nobody
-  // would look at it.
-  std::shared_ptr<const PredictedText> predict(std::span<const TokenId> tokens) const;
+  // Returns the text that a client expects, indexed; nullptr where nobody would look at it.
+  std::shared_ptr<const PredictedText> predict(const std::shared_ptr<PredictedText>& text) const;
 
   // A step before it has drafts.
   struct StepTerms {

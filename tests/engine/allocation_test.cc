@@ -70,7 +70,8 @@ TEST(Allocation, NeitherDoesAStepWithDrafts) {
     Request request;
     for (std::uint32_t t = 0; t < 20; ++t) request.prompt.push_back(TokenId(i + t * 3));
     request.end.max_tokens = 19'000;
-    request.prediction = std::vector<TokenId>(500, TokenId(1));
+    request.prediction =
+        std::make_shared<speculate::PredictedText>(std::vector<TokenId>(500, TokenId(1)));
     core.submit(RequestId(i), request, sink);
   }
   for (int i = 0; i < 50; ++i) core.step();

@@ -211,7 +211,10 @@ void draw_speculation(std::uint64_t seed, SimSetup& setup) {
     if (dice.one_in(8)) {
       drawn.request.draft_tokens_max = static_cast<std::uint32_t>(dice.between(0, 3));
     }
-    if (dice.one_in(3)) drawn.request.prediction = dice.pick(setup.requests).request.prompt;
+    if (dice.one_in(3)) {
+      drawn.request.prediction =
+          std::make_shared<speculate::PredictedText>(dice.pick(setup.requests).request.prompt);
+    }
   }
 }
 

@@ -169,7 +169,8 @@ TEST(PastOutputs, KeepTheNewestWithinTheirBounds) {
 
 TEST(PredictionDrafter, FollowsThePredictionAndFindsItAgain) {
   Speculator speculator(options_with(DraftMethod::kPrediction));
-  const Tokens predicted = tokens_of({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const auto predicted =
+      std::make_shared<PredictedText>(tokens_of({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
   const auto drafting = speculator.open({.prediction = speculator.predict(predicted)});
   PredictionDrafter drafter;
   Tokens tokens = tokens_of({90, 91});  // the prompt
@@ -185,6 +186,8 @@ TEST(PredictionDrafter, FollowsThePredictionAndFindsItAgain) {
   EXPECT_EQ(after({8, 9, 10, 11}), tokens_of({12}));
   EXPECT_TRUE(after({12}).empty());
   EXPECT_EQ(speculator.predict({}), nullptr);
+  const TokenIndex* const index = &predicted->index();
+  EXPECT_EQ(&speculator.predict(predicted)->index(), index) << "requests of one body share it";
 }
 
 TEST(RecordedDrafter, IsWrongAsOftenAsAsked) {

@@ -22,8 +22,9 @@ RequestMemory::RequestMemory(const CompletionRequest& request, std::size_t promp
   const engine::Request& asked = request.engine;
   const std::uint64_t options = asked.sampling.logit_bias.size() + asked.end.stop_token_ids.size();
   // Every factor is small enough that the product cannot overflow.
-  take(prompts * (kPromptBytes + options * kOptionBytes + asked.prediction.size() * kTokenBytes +
-                  request.choices_per_prompt() * kChoiceBytes));
+  take(prompts *
+       (kPromptBytes + options * kOptionBytes + request.choices_per_prompt() * kChoiceBytes));
+  if (asked.prediction) take(asked.prediction->tokens().size() * kTokenBytes);
 }
 
 void RequestMemory::add_answer() {

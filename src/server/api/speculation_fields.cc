@@ -46,10 +46,11 @@ std::string read_content(const Fields& prediction) {
   return text;
 }
 
-std::vector<TokenId> read_prediction(const Fields& fields, const ServedModel& model,
-                                     const engine::Request& request) {
+std::shared_ptr<speculate::PredictedText> read_prediction(const Fields& fields,
+                                                          const ServedModel& model,
+                                                          const engine::Request& request) {
   const Json* const asked = fields.object(kPrediction);
-  if (asked == nullptr) return {};
+  if (asked == nullptr) return nullptr;
   const Fields prediction(*asked, fields.path_of(kPrediction));
   const std::string_view type = prediction.text("type").value_or("content");
   if (type != "content") {
@@ -60,7 +61,7 @@ std::vector<TokenId> read_prediction(const Fields& fields, const ServedModel& mo
   const std::uint64_t tokens_max = model.context_tokens(request);
   auto tokens =
       model.tokenizer.encode_within(content, {.special = false, .add_bos_eos = false}, tokens_max);
-  if (tokens) return *std::move(tokens);
+  if (tokens) return std::make_shared<speculate::PredictedText>(*std::move(tokens));
   const std::string path = prediction.path_of("content");
   throw ApiError(400, fmt::format("{}: has more than {} tokens", path, tokens_max), path);
 }
