@@ -1,5 +1,7 @@
 #include "engine/explain_request.h"
 
+#include <algorithm>
+
 namespace pagoda::engine {
 
 SequenceRecord explain_request(const Request& request, const kv::CacheScope& scope,
@@ -13,7 +15,11 @@ SequenceRecord explain_request(const Request& request, const kv::CacheScope& sco
   if (parts.tiers != nullptr && !computes_all) {
     turn.tiers = parts.tiers->explain(scope, request.prompt, request.block_hashes, why);
   }
-  turn.tokens_to_compute = request.prompt.size() - why.stops_at();
+  // The part that a running sequence computes is queued there.
+  const bool in_work = why.reason == kv::MissReason::kInWork;
+  const std::uint64_t shared =
+      in_work ? std::max(why.stops_at(), why.tokens_reachable) : why.stops_at();
+  turn.tokens_to_compute = request.prompt.size() - shared;
   turn.tokens_queued = parts.scheduler.tokens_before(request.priority);
   turn.tokens_per_second = parts.meters.prompt_rate().units_per_second();
   record.prompt_tokens_cached = why.tokens_matched;

@@ -138,10 +138,13 @@ TokensInTiers Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<cons
   TokensInTiers known;
   PageSearch search(inputs(scope.groups()), hashes.first(blocks), first);
   while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
-    const kv::StoreTicket ticket = ++tickets_;
-    const std::optional<std::size_t> found =
-        options_.stores[lookup->store]->find(ticket, lookup->keys);
-    if (!found) lookups_[ticket] = nullptr;
+    kv::PageStore& store = *options_.stores[lookup->store];
+    std::optional<std::size_t> found;
+    if (!store.asks_network()) {
+      const kv::StoreTicket ticket = ++tickets_;
+      found = store.find(ticket, lookup->keys);
+      if (!found) lookups_[ticket] = nullptr;
+    }
     known.answers_later[lookup->store] |= !found;
     search.record_found(found.value_or(0));
   }

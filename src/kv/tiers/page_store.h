@@ -137,6 +137,8 @@ class PageStore {
   // How many of the first keys are there, without a gap; nothing when that must be asked for: the
   // answer is then reported under the ticket.
   virtual std::optional<std::size_t> find(StoreTicket ticket, std::span<const PageKey> keys) = 0;
+  // True: find() asks over a network, which nobody does who computes nothing with the answer.
+  virtual bool asks_network() const { return false; }
   // Is a write of the page needless, as far as is known? If so, its use counts.
   virtual bool keeps(const PageKey& key) = 0;
 

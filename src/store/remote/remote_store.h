@@ -30,6 +30,7 @@ class RemoteStore final : public kv::PageStore {
   std::string_view name() const override;
   bool is_shared() const override { return true; }
   // Finds nothing while the store is off; else the server is always asked.
+  bool asks_network() const override { return true; }
   std::optional<std::size_t> find(kv::StoreTicket ticket,
                                   std::span<const kv::PageKey> keys) override;
   // Looks into the known keys, bounded in size and age.

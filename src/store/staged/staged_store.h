@@ -43,6 +43,7 @@ class StagedStore final : public kv::PageStore {
 
   std::string_view name() const override { return behind_->name(); }
   bool is_shared() const override { return behind_->is_shared(); }
+  bool asks_network() const override { return behind_->asks_network(); }
   std::optional<std::size_t> find(kv::StoreTicket ticket,
                                   std::span<const kv::PageKey> keys) override {
     return behind_->find(ticket, keys);

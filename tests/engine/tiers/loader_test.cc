@@ -174,5 +174,46 @@ TEST(Loader, ExplainsThatTiersKeepWholeBlocksOnly) {
   EXPECT_EQ(fixture.core().counters().misses[kv::MissReason::kWholeBlocks].requests, 1u);
 }
 
+// Explaining computes nothing, so nobody asks over a network for it.
+TEST(Loader, AsksNoRemoteStoreWhatAnExplanationWouldFindThere) {
+  ScriptedStore remote;
+  remote.is_remote = true;
+  ToyFixture fixture({.farther = {&remote}});
+  const Request request = toy_request(34);
+  fixture.submit(request);
+  fixture.run();
+  ASSERT_GT(remote.pages.size(), 0u);
+  fixture.store.pages.clear();
+  fixture.clear_pool();
+  const std::uint64_t finds = remote.finds;
+  Request asked = request;
+  asked.explain = asked.explain_only = true;
+  kv::BlockHasher hasher;
+  ASSERT_TRUE(kv::hash_prompt(hasher, {}, {}, 0, request.prompt, 4, asked.block_hashes).ok());
+  const auto told = fixture.submit(asked);
+  fixture.run();
+  const TurnEstimate& estimate = told->answers[0].record.estimate.value();
+  EXPECT_EQ(remote.finds, finds);
+  EXPECT_FALSE(estimate.tiers.answers_later[0]);
+  EXPECT_TRUE(estimate.tiers.answers_later[1]);
+  EXPECT_EQ(estimate.tokens_to_compute, request.prompt.size());
+}
+
+// What a running sequence computes of a prompt is queued; whoever has the same prompt computes the
+// rest.
+TEST(Loader, AnEstimateCountsAPromptInWorkOnce) {
+  ToyFixture fixture;
+  const Request request = toy_request(200);
+  fixture.submit(request);
+  fixture.run(1);  // the first 64 tokens
+  Request asked = request;
+  asked.explain = asked.explain_only = true;
+  const auto told = fixture.submit(asked);
+  const TurnEstimate& estimate = told->answers[0].record.estimate.value();
+  EXPECT_EQ(estimate.tokens_queued, 200u - 64u);
+  EXPECT_EQ(estimate.tokens_to_compute, 1u) << "the last token is computed by everybody";
+  fixture.run();
+}
+
 }  // namespace
 }  // namespace pagoda::engine

@@ -15,8 +15,10 @@ namespace pagoda::engine {
 class ScriptedStore final : public kv::PageStore {
  public:
   std::string_view name() const override { return "scripted"; }
+  bool asks_network() const override { return is_remote; }
   std::optional<std::size_t> find(kv::StoreTicket /*ticket*/,
                                   std::span<const kv::PageKey> keys) override {
+    ++finds;
     const auto absent = std::find_if(keys.begin(), keys.end(),
                                      [&](const auto& key) { return !pages.contains(key); });
     return static_cast<std::size_t>(absent - keys.begin());
@@ -90,7 +92,9 @@ class ScriptedStore final : public kv::PageStore {
   bool holds_reads = true;
   bool holds_writes = false;
   bool is_busy = false;  // too much waits already: the store takes no write now
+  bool is_remote = false;
   std::uint64_t removals = 0;
+  std::uint64_t finds = 0;
 
  private:
   void keep(const kv::PageWrite& write) {
