@@ -215,8 +215,9 @@ TranslatedChat translate(Json& body) {
   chat.names = kChatNames;
   move_other_fields(body, kOwn, chat.body);
   chat.body["stream"] = fields.boolean("stream").value_or(true);
-  // Ollama leaves the oldest messages out unless it is told otherwise.
-  chat.body["truncation"] = fields.boolean("truncate").value_or(true) ? "auto" : "disabled";
+  // Ollama leaves the oldest messages out unless it is told otherwise, here by a field of chats.
+  const bool truncates = fields.boolean("truncate").value_or(true);
+  if (!chat.body.contains("truncation")) chat.body["truncation"] = truncates ? "auto" : "disabled";
   take_options(body, chat);
   take_format(body, chat.body);
   read_think(fields, chat.body);

@@ -52,6 +52,10 @@ TEST(OllamaRequest, BecomesAChat) {
   EXPECT_FALSE(ollama::chat_of_chat({{"messages", Json::array()}}).tokens_max);
   const Json whole = {{"messages", Json::array()}, {"truncate", false}};
   EXPECT_EQ(ollama::chat_of_chat(whole).body["truncation"], "disabled");
+  for (const Json& asked : {Json("disabled"), Json{{"type", "middle"}}}) {
+    const Json truncated = {{"messages", Json::array()}, {"truncation", asked}};
+    EXPECT_EQ(ollama::chat_of_chat(truncated).body["truncation"], asked) << "a field of chats";
+  }
 }
 
 constexpr BadBody kBadOllama[] = {
