@@ -293,5 +293,18 @@ TEST(DraftModel, WritesOverRowsOfTokensThatWereNotTaken) {
   EXPECT_EQ(cache.draft(drafted, tokens), fresh.draft(alone, tokens));
 }
 
+// Free memory is what is left once both models' weights are packed.
+TEST(DraftModel, IsPackedBeforeKvTakesItsShareOfMemory) {
+  BackendOptions options = with_draft(stories());
+  bool is_packed = false;
+  options.draft_model->on_pack = [&](std::size_t, std::size_t) { is_packed = true; };
+  const kernels::KernelSet& kernels = *kernels::available_sets().back();
+  ASSERT_TRUE(CpuBackend::create(stories().config(), stories().weights(), kernels, options).ok());
+  ASSERT_TRUE(std::exchange(is_packed, false)) << "this kernel set packs weights";
+  options.kv_bytes = 1;  // holds no block
+  EXPECT_FALSE(CpuBackend::create(stories().config(), stories().weights(), kernels, options).ok());
+  EXPECT_TRUE(is_packed);
+}
+
 }  // namespace
 }  // namespace pagoda::engine

@@ -10,15 +10,6 @@
 #include "model/kv_groups.h"
 
 namespace pagoda::engine {
-namespace {
-
-kv::memory::CacheGroupPlan draft_group_plan(const model::Decoder& decoder,
-                                            const BackendOptions& options) {
-  return model::plan_kv_groups(*options.draft_model->config, decoder.kernel_set(), {},
-                               options.block_tokens);
-}
-
-}  // namespace
 
 CpuBackend::CpuBackend(const model::Config& config, const model::Weights& weights,
                        const kernels::KernelSet& kernels, const BackendOptions& options)
@@ -33,21 +24,41 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const model::Config& conf
                                                        const model::Weights& weights,
                                                        const kernels::KernelSet& kernels,
                                                        const BackendOptions& options) {
-  RETURN_IF_ERROR(model::check_kv_cache_dtype(config, options.kv_cache_dtype));
-  std::unique_ptr<CpuBackend> backend(new CpuBackend(config, weights, kernels, options));
-  RETURN_IF_ERROR(backend->allocate_pages(options));
-  const model::Decoder& decoder = backend->decoder_;
-  backend->open_cache(options, decoder.group_plan(), backend->pages_->pages(),
-                      backend->duplicate_check(options));
-  backend->runner_.emplace(backend->decoder_, *backend->pages_, backend->pool());
-  const kernels::KernelSet& used = decoder.kernel_set();
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuBackend> backend, load(config, weights, kernels, options));
+  if (!options.draft_model) {
+    RETURN_IF_ERROR(backend->open(config, options, 1));
+    return backend;
+  }
+  const DraftModelParts& parts = *options.draft_model;
+  BackendOptions made = draft_options(options, config, backend->threads());
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuBackend> drafts,
+                   load(*parts.config, *parts.weights, backend->decoder_.kernel_set(), made));
+  const kv::memory::CacheGroupPlan& draft_plan = drafts->decoder_.group_plan();
   RETURN_IF_ERROR(
-      backend->open_core(config, options, fmt::format("{}.{}", used.name, used.version)));
-  if (options.draft_model) RETURN_IF_ERROR(backend->open_draft_model(config, options));
+      backend->open(config, options, share_beside(backend->decoder_.group_plan(), draft_plan)));
+  made.kv_bytes = backend->bytes_for_drafts(draft_plan);
+  RETURN_IF_ERROR(drafts->open(*parts.config, made, 1));
+  backend->use_draft_model(options, std::move(drafts));
   return backend;
 }
 
-Status CpuBackend::allocate_pages(const BackendOptions& options) {
+Result<std::unique_ptr<CpuBackend>> CpuBackend::load(const model::Config& config,
+                                                     const model::Weights& weights,
+                                                     const kernels::KernelSet& kernels,
+                                                     const BackendOptions& options) {
+  RETURN_IF_ERROR(model::check_kv_cache_dtype(config, options.kv_cache_dtype));
+  return std::unique_ptr<CpuBackend>(new CpuBackend(config, weights, kernels, options));
+}
+
+Status CpuBackend::open(const model::Config& config, const BackendOptions& options, double share) {
+  RETURN_IF_ERROR(allocate_pages(options, share));
+  open_cache(options, decoder_.group_plan(), pages_->pages(), duplicate_check(options));
+  runner_.emplace(decoder_, *pages_, pool());
+  const kernels::KernelSet& used = decoder_.kernel_set();
+  return open_core(config, options, fmt::format("{}.{}", used.name, used.version));
+}
+
+Status CpuBackend::allocate_pages(const BackendOptions& options, double share) {
   const kv::memory::PageLayout& layout = decoder_.page_layout();
   std::uint64_t bytes = 0;
   if (options.kv_bytes) {
@@ -56,11 +67,7 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
     ASSIGN_OR_RETURN(const std::uint64_t available, memory_available());
     bytes = static_cast<std::uint64_t>(static_cast<double>(available) * kKvMemoryShare);
   }
-  if (options.draft_model) {
-    bytes = static_cast<std::uint64_t>(
-        static_cast<double>(bytes) *
-        share_beside(decoder_.group_plan(), draft_group_plan(decoder_, options)));
-  }
+  if (share < 1) bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   const std::uint64_t blocks = std::min<std::uint64_t>(bytes / layout.page_bytes(), UINT32_MAX);
   if (blocks == 0) {
     return Error{ErrorCode::kOutOfRange,
@@ -70,16 +77,6 @@ Status CpuBackend::allocate_pages(const BackendOptions& options) {
   }
   ASSIGN_OR_RETURN(pages_,
                    kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks)));
-  return ok_status();
-}
-
-Status CpuBackend::open_draft_model(const model::Config& config, const BackendOptions& options) {
-  const DraftModelParts& parts = *options.draft_model;
-  BackendOptions made = draft_options(options, config, threads());
-  made.kv_bytes = bytes_for_drafts(draft_group_plan(decoder_, options));
-  ASSIGN_OR_RETURN(std::unique_ptr<CpuBackend> backend,
-                   create(*parts.config, *parts.weights, decoder_.kernel_set(), made));
-  use_draft_model(options, std::move(backend));
   return ok_status();
 }
 

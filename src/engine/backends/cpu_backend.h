@@ -36,8 +36,14 @@ class CpuBackend final : public PagedBackend {
  private:
   CpuBackend(const model::Config& config, const model::Weights& weights,
              const kernels::KernelSet& kernels, const BackendOptions& options);
-  Status allocate_pages(const BackendOptions& options);
-  Status open_draft_model(const model::Config& config, const BackendOptions& options);
+  // Packs the weights. All that are needed are there before KV takes its share of free memory.
+  static Result<std::unique_ptr<CpuBackend>> load(const model::Config& config,
+                                                  const model::Weights& weights,
+                                                  const kernels::KernelSet& kernels,
+                                                  const BackendOptions& options);
+  // `share`: of the memory for KV, beside that of a draft model.
+  Status open(const model::Config& config, const BackendOptions& options, double share);
+  Status allocate_pages(const BackendOptions& options, double share);
   OnDeduplicate duplicate_check(const BackendOptions& options);
   std::span<std::byte> page(kv::BlockId block) override;
 
