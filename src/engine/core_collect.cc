@@ -79,7 +79,10 @@ void Core::collect_draft(const sched::ScheduledChunk& rows, std::span<Result<Sam
   if (is_open()) drafting_.note_verified(seq, rows.drafts, accepted);
   sched::ScheduledChunk row = {.task = &seq, .first = rows.first, .tokens = 1, .samples = true};
   for (std::uint32_t i = 0; i <= accepted && is_open(); ++i, ++row.first) {
-    if (i > 0) scheduler_.accept_draft(seq);
+    if (i > 0) {
+      scheduler_.accept_draft(seq);
+      meters_.note_step_saved();
+    }
     if (i < accepted) drafting_.note_accepted(seq, i);  // before the record of the sequence
     collect_rows(row, samples.subspan(i, 1), nonfinite_row == 0 || i + 1 < nonfinite_row);
   }

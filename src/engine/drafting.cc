@@ -77,6 +77,7 @@ bool Drafting::awaits_tokens() {
     return task->drafts_in_flight > 0;
   };
   if (std::any_of(running.begin(), running.end(), is_verified)) return true;
+  const Timed timed(*this);
   const auto rows = static_cast<std::uint32_t>(running.size());
   begin_step(rows, rows, drafts_beside(rows));
   for (sched::SequenceTask* const task : running) {
@@ -132,6 +133,7 @@ void Drafting::note_expected(OpenSequence& seq) {
 
 void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
   if (!speculator_.is_on()) return;
+  const Timed timed(*this);
   for (const sched::Admission& admission : plan.admit) {
     const auto& seq = static_cast<const OpenSequence&>(*admission.task);
     if (seq.drafting) speculator_.start(*seq.drafting);
@@ -170,6 +172,7 @@ void Drafting::add_drafts(sched::Step& step, const sched::Plan& plan) {
 // It catches up where its drafts would be taken if it knew all sequences.
 void Drafting::catch_up(const sched::Step& step) {
   if (options_.model == nullptr || scheduler_.launches_running() < 2) return;
+  const Timed timed(*this);
   options_.model->begin_step();
   const auto rows = static_cast<std::uint32_t>(step.chunks.size());
   begin_step(rows, rows, drafts_beside(rows));
@@ -268,6 +271,7 @@ void Drafting::run_model(bool may_take_blocks) {
   const std::int64_t began = clock_.now_ns();
   options_.model->draft(jobs_, options_.model->tokens_in(step_seconds * kCatchUpShare), clock_);
   model_seconds_ = seconds_between(began, clock_.now_ns());
+  meters_.note_draft_model(model_seconds_);
   for (sched::ScheduledChunk* const chunk : job_chunks_) {
     if (chunk == nullptr) continue;
     OpenSequence& seq = static_cast<OpenSequence&>(*chunk->task);

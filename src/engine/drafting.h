@@ -72,6 +72,21 @@ class Drafting {
     sched::ScheduledChunk* chunk;
     std::size_t jobs;
   };
+  // Measures the time until its end as one of drafts.
+  class Timed {
+   public:
+    explicit Timed(const Drafting& drafting)
+        : drafting_(drafting), began_ns_(drafting.clock_.now_ns()) {}
+    ~Timed() {
+      drafting_.meters_.note_drafting(seconds_between(began_ns_, drafting_.clock_.now_ns()));
+    }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    const Drafting& drafting_;
+    std::int64_t began_ns_;
+  };
 
   void begin_step(std::uint32_t rows, std::uint32_t sequences, std::uint32_t drafts_max);
   std::uint32_t drafts_beside(std::uint32_t rows) const;

@@ -56,6 +56,9 @@ class EngineMeters {
   }
   // A draft of the sequence was verified, or a token of it became output.
   void note_draft(OpenSequence& seq, const DraftCounts& draft);
+  void note_drafting(double seconds) { counters_.draft_seconds += seconds; }
+  void note_draft_model(double seconds) { counters_.draft_model_seconds += seconds; }
+  void note_step_saved() { ++counters_.draft_steps_saved; }
   void note_accepted_at(std::size_t position) { ++counters_.drafts_accepted_at[position]; }
   // A sequence ended; `record.load` says what tiers gave.
   void note_finish(const OpenSequence& seq, FinishReason reason, const SequenceRecord& record);

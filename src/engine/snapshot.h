@@ -42,6 +42,9 @@ struct Counters {
   double load_seconds_saved = 0;   // an estimate
   DraftCounts drafts;
   AcceptedByPosition drafts_accepted_at{};
+  double draft_seconds = 0;             // in which the engine's thread was busy with drafts
+  double draft_model_seconds = 0;       // of them: in which it waited for the draft model
+  std::uint64_t draft_steps_saved = 0;  // steps that sequences would have needed without drafts
 };
 
 // TierTraffic describes the pages that came from a tier.

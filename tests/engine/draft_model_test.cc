@@ -293,6 +293,15 @@ TEST(DraftModel, WritesOverRowsOfTokensThatWereNotTaken) {
   EXPECT_EQ(cache.draft(drafted, tokens), fresh.draft(alone, tokens));
 }
 
+TEST(DraftModel, ItsTimeIsAPartOfThatOfDrafts) {
+  EngineFixture fixture(stories(), with_draft(stories()), *kernels::available_sets().back());
+  fixture.submit(request_of(20, 30));
+  fixture.run();
+  const Counters& counters = fixture.core().counters();
+  EXPECT_GT(counters.draft_model_seconds, 0);
+  EXPECT_GT(counters.draft_seconds, counters.draft_model_seconds);
+}
+
 // Free memory is what is left once both models' weights are packed.
 TEST(DraftModel, IsPackedBeforeKvTakesItsShareOfMemory) {
   BackendOptions options = with_draft(stories());

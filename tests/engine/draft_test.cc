@@ -79,6 +79,8 @@ TEST(Drafts, RightOnesComeAtTheSpeedOfVerification) {
   EXPECT_EQ(drafted.counters.drafts_accepted_at[6], 5u);
   EXPECT_EQ(drafted.counters.drafts_accepted_at[7], 0u);
   EXPECT_EQ(drafted.counters.output_tokens, plain.counters.output_tokens);
+  EXPECT_EQ(drafted.counters.draft_steps_saved, plain.counters.steps - drafted.counters.steps);
+  EXPECT_EQ(plain.counters.draft_steps_saved, 0u);
 }
 
 TEST(Drafts, WhatIsPublishedIsWhatIsPublishedWithout) {

@@ -118,6 +118,19 @@ void write_steps(Exposition& page, const Readings& readings) {
                readings.now.tokens_computed);
 }
 
+// Says what drafts cost and what they saved.
+void write_drafts(Exposition& page, const engine::Snapshot& now) {
+  page.counter("pagoda:draft_find_seconds", "Time in which the engine's thread looked for drafts.",
+               now.draft_seconds - now.draft_model_seconds);
+  page.counter("pagoda:draft_model_seconds", "Time in which it waited for the draft model.",
+               now.draft_model_seconds);
+  page.counter("pagoda:draft_rows_rejected", "Rows computed for draft tokens that were no output.",
+               now.drafts.tokens - now.drafts.accepted);
+  page.counter("pagoda:draft_steps_saved",
+               "Steps, one for each sequence in them, that drafts made needless.",
+               now.draft_steps_saved);
+}
+
 void write_tenants(Exposition& page, const Readings& readings) {
   const auto write = [&](Kind kind, std::string_view name, std::string_view help,
                          const auto& value_of) {
@@ -174,6 +187,7 @@ void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_blocks(page, readings);
   write_requests(page, readings.now);
   write_steps(page, readings);
+  write_drafts(page, readings.now);
   write_tenants(page, readings);
   page.begin(Kind::kGauge, "pagoda:build_info", "Which server this is.");
   page.sample(1, {{"version", readings.state.version()}});

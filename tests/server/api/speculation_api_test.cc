@@ -166,7 +166,9 @@ TEST(SpeculationApi, IsCounted) {
   for (const char* const name :
        {"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
         "vllm:spec_decode_num_accepted_tokens_total",
-        "llamacpp:spec_decode_num_accepted_tokens_total", "position=\"0\""}) {
+        "llamacpp:spec_decode_num_accepted_tokens_total", "position=\"0\"",
+        "pagoda:draft_find_seconds_total", "pagoda:draft_model_seconds_total",
+        "pagoda:draft_rows_rejected_total", "pagoda:draft_steps_saved_total"}) {
     EXPECT_THAT(metrics, HasSubstr(name));
   }
 }
