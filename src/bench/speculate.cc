@@ -7,9 +7,13 @@
 #include <set>
 
 #include "app/draft_model.h"
+#include "app/mask_tokens.h"
+#include "app/speculation.h"
 #include "bench/benchmarks.h"
 #include "bench/samples.h"
+#include "bench/tenth_model.h"
 #include "speculate/recorded_drafter.h"
+#include "structured/matcher.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
@@ -20,6 +24,7 @@ using speculate::DraftMethod;
 constexpr std::size_t kGramTokens = 8;
 constexpr double kSharedLeast = 0.8;
 constexpr std::array<std::uint32_t, 6> kCeilingDrafts = {1, 3, 5, 7, 15, 23};
+constexpr std::size_t kPaidLengths = 4;  // of these: drafts of a model that costs
 
 // Lines that differ, so that nothing in a line predicts the next but the text itself.
 std::string copied_text(std::uint32_t lines) {
@@ -62,6 +67,39 @@ struct DraftCase {
   speculate::MethodSet methods = {};
   speculate::Drafter* drafter = nullptr;  // instead of methods
   bool predicts = false;                  // the request brings the answer as its prediction
+  std::string predicted = {};             // the text that it brings otherwise
+  bool is_new = false;                    // nobody asked the same before, in its scope
+  std::shared_ptr<const structured::Matcher> constraint = {};
+};
+
+// PaidDrafter drafts what a recorded answer says, and has a model compute each draft token before.
+class PaidDrafter final : public speculate::Drafter {
+ public:
+  PaidDrafter(speculate::Drafter& recorded, TenthModel& model, const Clock& clock)
+      : recorded_(recorded), model_(model), clock_(clock) {}
+
+  speculate::Proposal propose(const speculate::DraftQuery& query,
+                              speculate::SequenceDrafting& drafting,
+                              std::span<TokenId> room) override {
+    const speculate::Proposal proposal = recorded_.propose(query, drafting, room);
+    if (proposal.tokens == 0) return proposal;
+    const std::int64_t began = clock_.now_ns();
+    if (const Status drafted = model_.draft(proposal.tokens); !drafted.ok()) failed_ = drafted;
+    seconds_ += seconds_between(began, clock_.now_ns());
+    ++drafts_;
+    return proposal;
+  }
+  // Returns the seconds of a draft. Call this while no engine drafts.
+  double seconds() const { return drafts_ == 0 ? 0 : seconds_ / static_cast<double>(drafts_); }
+  const Status& status() const { return failed_; }
+
+ private:
+  speculate::Drafter& recorded_;
+  TenthModel& model_;
+  const Clock& clock_;
+  Status failed_ = ok_status();
+  double seconds_ = 0;
+  std::uint64_t drafts_ = 0;
 };
 
 struct CaseResult {
@@ -82,6 +120,7 @@ struct CaseResult {
     const auto tokens = static_cast<double>(answer.size() - 1);
     return tokens / (tokens - static_cast<double>(drafts.accepted));
   }
+  double step_seconds() const { return tokens_per_step() / median(on); }
 };
 
 class SpeculateBench {
@@ -108,11 +147,16 @@ class SpeculateBench {
       request.sampling.temperature = one.temperature;
       request.sampling.seed = 7;
       request.cache_salt = fmt::format("repeat {}", repeat);
+      request.constraint = one.constraint;
       request.draft_tokens_max = 0;
       ASSIGN_OR_RETURN(const TimedOutput plain, engine->generate(request));
       request.draft_tokens_max.reset();
+      if (one.is_new) request.cache_salt += ", drafted";
       if (one.predicts) {
         request.prediction = std::make_shared<speculate::PredictedText>(plain.tokens);
+      } else if (!one.predicted.empty()) {
+        request.prediction = std::make_shared<speculate::PredictedText>(
+            model_.tokenizer().encode(one.predicted, {}));
       }
       ASSIGN_OR_RETURN(const TimedOutput drafted, engine->generate(request));
       result.is_equal = result.is_equal && plain.tokens == drafted.tokens;
@@ -125,16 +169,47 @@ class SpeculateBench {
     return result;
   }
 
-  // Returns how much faster right drafts are that cost nothing to find, at the best length.
-  Result<double> ceiling(const std::vector<TokenId>& prompt,
-                         const std::vector<TokenId>& answer) const {
-    double best = 1;
+  // Measures right drafts that cost nothing to find. [length]
+  Result<std::vector<CaseResult>> right_drafts(const std::vector<TokenId>& prompt,
+                                               const std::vector<TokenId>& answer) const {
+    std::vector<CaseResult> results;
     for (const std::uint32_t drafts : kCeilingDrafts) {
       speculate::RecordedDrafter drafter(recorded(drafts, 0));
       record(drafter, prompt, answer);
-      ASSIGN_OR_RETURN(const CaseResult result,
+      ASSIGN_OR_RETURN(results.emplace_back(),
                        measure({.name = {}, .prompt = prompt, .drafter = &drafter}));
-      best = std::max(best, result.ratio());
+    }
+    return results;
+  }
+
+  // A draft model's drafts at the length at which they would buy most, and what that would be by
+  // the cost of rows and drafts and the acceptance alone.
+  struct PaidResult {
+    std::uint32_t drafts = 0;
+    CaseResult measured;
+    double expected = 0;
+  };
+  Result<PaidResult> paid_drafts(const std::vector<TokenId>& prompt,
+                                 const std::vector<CaseResult>& right) const {
+    TenthModel model(model_.config(), model_.weights(), run_.kernels(), options_.threads);
+    PaidResult best;
+    for (std::size_t i = 0; i < kPaidLengths; ++i) {
+      const std::uint32_t drafts = kCeilingDrafts[i];
+      speculate::RecordedDrafter said(recorded(drafts, options_.recorded_wrong));
+      record(said, prompt, right[i].answer);
+      PaidDrafter drafter(said, model, run_.clock());
+      ASSIGN_OR_RETURN(CaseResult result,
+                       measure({.name = {}, .prompt = prompt, .drafter = &drafter}));
+      RETURN_IF_ERROR(drafter.status());
+      double tokens = 0;  // 1 + a + ... + a^k
+      double probability = 1;
+      for (std::uint32_t k = 0; k <= drafts; ++k) {
+        tokens += probability;
+        probability *= 1 - options_.recorded_wrong;
+      }
+      const double row_seconds = 1 / median(right[i].off);
+      const double expected = tokens * row_seconds / (right[i].step_seconds() + drafter.seconds());
+      if (expected > best.expected) best = {drafts, std::move(result), expected};
     }
     return best;
   }
@@ -162,8 +237,22 @@ class SpeculateBench {
   std::optional<engine::DraftModelParts> draft_model_;
 };
 
-std::vector<DraftCase> cases_of(const BenchSpeculateOptions& options,
-                                const app::LoadedModel& model) {
+// Sentences of which a number alone is free.
+Result<std::shared_ptr<const structured::Matcher>> counted_lamps(std::uint32_t sentences,
+                                                                 const app::LoadedModel& model) {
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const structured::Grammar> grammar,
+      structured::grammar_from_regex(fmt::format(
+          "(The keeper counted [0-9]{{1,3}} lamps in the tower\\.\n){{{}}}", sentences)));
+  return std::make_shared<const structured::Matcher>(
+      grammar, app::mask_vocabulary_of(model.tokenizer(), model.config().vocabulary));
+}
+
+Result<std::vector<DraftCase>> cases_of(const BenchSpeculateOptions& options,
+                                        const app::LoadedModel& model) {
+  // A sentence has some eight tokens or more.
+  ASSIGN_OR_RETURN(std::shared_ptr<const structured::Matcher> lamps,
+                   counted_lamps(options.new_tokens / 8 + 1, model));
   const auto encode = [&](const std::string& text) {
     return model.tokenizer().encode(text, {.special = false, .add_bos_eos = true});
   };
@@ -189,11 +278,17 @@ std::vector<DraftCase> cases_of(const BenchSpeculateOptions& options,
        .prompt = copy,
        .methods = speculate::MethodSet(DraftMethod::kPrediction),
        .predicts = true},
-      // Sampled at a high temperature nothing comes twice.
-      {.name = "suffix, no draft fits",
+      {.name = "constraint, sentences",
+       .prompt = question,
+       .methods = speculate::MethodSet(DraftMethod::kConstraint),
+       .constraint = std::move(lamps)},
+      // Sampled at a high temperature nothing comes twice, and nobody asked the same before.
+      {.name = "default, no draft fits",
        .prompt = question,
        .temperature = 1.5f,
-       .methods = speculate::MethodSet(DraftMethod::kSuffix, DraftMethod::kPrediction)}};
+       .methods = app::default_speculation().methods,
+       .predicted = text,
+       .is_new = true}};
   if (options.speculation.draft_model.empty()) return cases;
   for (const float temperature : {0.0f, 0.8f}) {
     cases.push_back({.name = temperature == 0 ? "draft model" : "draft model, sampled",
@@ -207,6 +302,20 @@ std::vector<DraftCase> cases_of(const BenchSpeculateOptions& options,
 void add_case(terminal::BenchReport& report, const std::string& name, const CaseResult& result) {
   report.add_row({name, result.acceptance(), result.tokens_per_step(), median(result.off),
                   median(result.on), result.ratio(), std::string(result.is_equal ? "yes" : "NO")});
+}
+
+void add_paid(terminal::BenchReport& report, const SpeculateBench::PaidResult& paid, double wrong) {
+  add_case(report,
+           fmt::format("model of a tenth, {} tokens, {:.0f} % wrong", paid.drafts, wrong * 100),
+           paid.measured);
+  const double share = paid.measured.ratio() / paid.expected;
+  report.add_figure(
+      "draft_model_expected", paid.expected,
+      fmt::format("a draft model of a tenth: (1 + a + ... + a^{0}) rows of one over "
+                  "the cost of {1} rows and {0} drafts is {2:.2f}; seen {3:.2f}, "
+                  "{4:.2f} of it",
+                  paid.drafts, paid.drafts + 1, paid.expected, paid.measured.ratio(), share));
+  report.add_detail("draft_model_share", share);
 }
 
 }  // namespace
@@ -224,7 +333,7 @@ Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& optio
   ASSIGN_OR_RETURN(std::optional<engine::DraftModelParts> draft_model,
                    app::load_draft_model(options.speculation, model->tokenizer(), run.kernels()));
   const SpeculateBench bench(options, run, *model, std::move(draft_model));
-  std::vector<DraftCase> cases = cases_of(options, *model);
+  ASSIGN_OR_RETURN(std::vector<DraftCase> cases, cases_of(options, *model));
   terminal::ProgressBar progress("kinds of drafts", "measured", run.clock());
   bool all_equal = true;
   std::vector<TokenId> copied;
@@ -245,7 +354,15 @@ Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& optio
                        options.recorded_wrong * 100),
            recorded);
   all_equal = all_equal && recorded.is_equal;
-  ASSIGN_OR_RETURN(const double ceiling, bench.ceiling(prompt, copied));
+  ASSIGN_OR_RETURN(const std::vector<CaseResult> right, bench.right_drafts(prompt, copied));
+  double ceiling = 1;
+  for (const CaseResult& result : right) ceiling = std::max(ceiling, result.ratio());
+  // The stand-in for a draft model computes on the CPU.
+  if (options.device.kind == app::DeviceKind::kCpu) {
+    ASSIGN_OR_RETURN(const SpeculateBench::PaidResult paid, bench.paid_drafts(prompt, right));
+    add_paid(report, paid, options.recorded_wrong);
+    all_equal = all_equal && paid.measured.is_equal;
+  }
   run.add_settings(report);
   report.add_setting("new_tokens", options.new_tokens);
   report.add_setting("repeats", options.repeats);
