@@ -17,15 +17,16 @@ constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 
 Decoder::LayerAttention Decoder::layer_attention(std::uint32_t layer,
                                                  const kv::memory::PageBuffer& pages) const {
-  const HeadShape heads = config_.heads_of(layer);
+  const HeadShare& share = division_.heads(layer);
   const kv::memory::LayerLocation at = group_plan_.locations[config_.kv_layer_of(layer)];
   return {
-      .job = {.heads = config_.heads,
+      .job = {.heads = share.heads,
               .window = config_.attention[layer].window,
               .scale = config_.score_scale(),
               .cap = config_.score_cap},
-      .heads = heads,
-      .group = config_.heads / heads.kv_heads,
+      .heads = share.shape,
+      .queries = share.heads,
+      .group = share.group,
       .view = {.pages = pages.data(), .layout = group_plan_.layouts[at.group], .layer = at.layer},
       .kv_group = at.group,
       .sinks = sinks_.empty() ? nullptr : sinks_[layer].data()};
@@ -44,17 +45,19 @@ void Decoder::attention_block(std::uint32_t layer, const kv::memory::PageBuffer&
     project(layer, attention);
   }
   if (attention.job.window == 0) {
-    sink_queries_.finish(layer, attention.view.layout, latent_attention_, query_.data(), matmuls_);
+    sink_queries_.finish(layer, attention.view.layout, attention.queries, latent_attention_,
+                         query_.data(), matmuls_);
   }
-  rotate_rows(attention.view.layout, config_.heads,
+  rotate_rows(attention.view.layout, attention.queries,
               {query_.data(), key_.data(), value_.data(), rows}, matmuls_);
   check_queries(attention);
-  if (config_.kv_layer_of(layer) == layer) store(attention);
-  attend(attention);
+  if (config_.kv_layer_of(layer) == layer && attention.heads.kv_heads > 0) store(attention);
+  if (attention.queries > 0) attend(attention);
   if (latent_attention_) {
-    latent_attention_->mix(weights.latent, attended_.data(), rows, mixed_.data());
+    const FloatRows& outputs = latent_attention_->raise(weights.latent, attended_.data(), rows);
+    mix(layer, outputs.row(0), outputs.stride());
   } else {
-    mix_attended(attention.heads);
+    mix(layer, attended_.data(), std::size_t{attention.queries} * attention.heads.value_dim);
   }
   add_branch(weights.attention_output, mixed_.data(), weights.attention_output_norm);
 }
@@ -73,7 +76,31 @@ void Decoder::project(std::uint32_t layer, const LayerAttention& attention) {
   if (weights.key.weight.rows > 0 && weights.value.weight.rows == 0) {
     std::copy_n(key_.data(), rows * heads.kv_heads * heads.key_dim, value_.data());
   }
+  if (exchange_ && config_.qk_norm == QkNormSpan::kAllHeads) normalise_over_ranks(layer);
   norm_and_rotate(layer, attention);
+}
+
+// Norms that span all heads need those of all ranks.
+void Decoder::normalise_over_ranks(std::uint32_t layer) {
+  const LayerDivision& cuts = division_.layer(layer);
+  const LayerWeights& weights = weights_->layers[layer];
+  normalise_over_ranks(cuts.queries, weights.query_norm, query_.data());
+  if (cuts.keys.all() > 0) normalise_over_ranks(cuts.keys, weights.key_norm, key_.data());
+}
+
+void Decoder::normalise_over_ranks(const Cut& cut, const std::vector<float>& weight,
+                                   float* columns) {
+  const std::size_t rows = batch_tokens_.size();
+  const std::size_t count = cut.count(division_.rank());
+  exchange_->share(cut, rows, columns, count);
+  matmuls_.for_rows(rows, [&](WorkRange range) {
+    auto* const whole = reinterpret_cast<float*>(matmuls_.scratch(range.thread));
+    for (std::size_t row = range.begin; row < range.end; ++row) {
+      exchange_->read_row(row, whole);
+      kernels_.rms_norm(whole, weight.data(), config_.norm_epsilon, cut.all(), whole);
+      std::copy_n(whole + cut.begin(division_.rank()), count, columns + row * count);
+    }
+  });
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row,
@@ -93,25 +120,27 @@ void Decoder::norm_and_rotate(std::uint32_t layer, const LayerAttention& attenti
   const HeadShape& heads = attention.heads;
   const LayerWeights& weights = weights_->layers[layer];
   const bool has_keys = weights.key.weight.rows > 0;
+  // Those of all heads were done where there are several ranks.
+  const bool is_normed = exchange_ && config_.qk_norm == QkNormSpan::kAllHeads;
   const auto rotate = [&](float* first, std::uint32_t count, const kernels::RopeRow& rope) {
     for (std::uint32_t h = 0; h < count; ++h) kernels_.rope(first + h * heads.key_dim, rope);
   };
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       const kernels::RopeRow rope = ropes_.row(layer, row);
-      const std::size_t query_width = std::size_t{config_.heads} * heads.key_dim;
+      const std::size_t query_width = std::size_t{attention.queries} * heads.key_dim;
       float* const query = query_.data() + row * query_width;
-      normalise_heads(query, query_width, weights.query_norm);
+      if (!is_normed) normalise_heads(query, query_width, weights.query_norm);
       if (sees_gap(attention, row)) {
         float* const to_sinks = sink_queries_.query(row, query_width);
         std::copy_n(query, query_width, to_sinks);
-        rotate(to_sinks, config_.heads, sink_queries_.rope(layer, row));
+        rotate(to_sinks, attention.queries, sink_queries_.rope(layer, row));
       }
-      rotate(query, config_.heads, rope);
+      rotate(query, attention.queries, rope);
       if (!has_keys) continue;
       const std::size_t key_width = std::size_t{heads.kv_heads} * heads.key_dim;
       float* const key = key_.data() + row * key_width;
-      normalise_heads(key, key_width, weights.key_norm);
+      if (!is_normed) normalise_heads(key, key_width, weights.key_norm);
       rotate(key, heads.kv_heads, rope);
       const std::size_t value_width = std::size_t{heads.kv_heads} * heads.value_dim;
       float* const values = value_.data() + row * value_width;
@@ -124,7 +153,7 @@ void Decoder::norm_and_rotate(std::uint32_t layer, const LayerAttention& attenti
 }
 
 void Decoder::check_queries(const LayerAttention& layer) {
-  const std::size_t width = std::size_t{config_.heads} * layer.heads.key_dim;
+  const std::size_t width = std::size_t{layer.queries} * layer.heads.key_dim;
   matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       check_query(layer, row, batch_tokens_[row].position, query_.data() + row * width);
@@ -138,7 +167,7 @@ void Decoder::check_queries(const LayerAttention& layer) {
 // NaN.
 void Decoder::check_query(const LayerAttention& layer, std::size_t row, std::uint64_t position,
                           float* query) {
-  const std::size_t width = std::size_t{config_.heads} * layer.heads.key_dim;
+  const std::size_t width = std::size_t{layer.queries} * layer.heads.key_dim;
   const float limit = kernels::first_infinite(kernels_.numerics, layer.view.layout.elements.keys);
   if (config_.query_scale) {
     const float factor = query_factor(*config_.query_scale, position);
@@ -209,7 +238,7 @@ void Decoder::list_tiles(const LayerAttention& layer) {
     attention_tiles_.push_back(
         {.job = job,
          .rows = {.view = sequence_view(row, layer),
-                  .q = query_.data() + row * config_.heads * layer.heads.key_dim,
+                  .q = query_.data() + row * layer.queries * layer.heads.key_dim,
                   .first_position = slot_of(row, layer),
                   .rows = rows},
          .first_row = row,
@@ -267,7 +296,7 @@ void Decoder::finish_tile(const LayerAttention& layer, const AttentionTile& tile
     sink_queries_.attend(tile.job, tile.rows, tile.first_row, kv_head, totals, memory);
   }
   const std::size_t group = layer.group;
-  const std::size_t width = std::size_t{config_.heads} * layer.heads.value_dim;
+  const std::size_t width = std::size_t{layer.queries} * layer.heads.value_dim;
   const std::size_t floats = kernels::partial_floats(group, layer.heads.value_dim);
   for (std::uint32_t row = 0; row < tile.rows.rows; ++row) {
     float* const total = totals + row * floats;
@@ -281,12 +310,18 @@ void Decoder::finish_tile(const LayerAttention& layer, const AttentionTile& tile
   }
 }
 
-// Packs the attention output of all heads as activations of the output projection.
-void Decoder::mix_attended(const HeadShape& heads) {
-  const std::size_t width = std::size_t{config_.heads} * heads.value_dim;
-  matmuls_.for_rows(batch_tokens_.size(), [&](WorkRange range) {
+// Packs the outputs of all heads, of which this rank has some, as activations of the output
+// projection.
+void Decoder::mix(std::uint32_t layer, const float* outputs, std::size_t stride) {
+  const std::size_t rows = batch_tokens_.size();
+  const Cut& cut = division_.layer(layer).mixed;
+  if (exchange_) exchange_->share(cut, rows, outputs, stride);
+  matmuls_.for_rows(rows, [&](WorkRange range) {
+    auto* const whole = reinterpret_cast<float*>(matmuls_.scratch(range.thread));
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.pack_activations(attended_.data() + row * width, width, mixed_.data(), row);
+      if (exchange_) exchange_->read_row(row, whole);
+      kernels_.pack_activations(exchange_ ? whole : outputs + row * stride, cut.all(),
+                                mixed_.data(), row);
     }
   });
 }

@@ -2,7 +2,9 @@
 //
 // forward() writes the keys and values of the batch's rows into their pages and computes logits for
 // the requested rows. A row's logits are a function of the tokens up to it and the weights, not of
-// the batch, the chunking, the thread count or which pages hold its past.
+// the batch, the chunking, the thread count or which pages hold its past; nor is it one of how many
+// ranks compute the model together (division.h): each of them has a decoder, and all are given the
+// same batches. Pages hold the heads of their rank.
 //
 // Thread rule: one forward() at a time; it uses the pool given at construction.
 #pragma once
@@ -20,6 +22,7 @@
 #include "model/batch.h"
 #include "model/batch_ropes.h"
 #include "model/config.h"
+#include "model/division.h"
 #include "model/feed_forward.h"
 #include "model/float_rows.h"
 #include "model/key_observer.h"
@@ -27,8 +30,10 @@
 #include "model/latent_attention.h"
 #include "model/matmul_runner.h"
 #include "model/packed_weights.h"
+#include "model/rank_exchange.h"
 #include "model/sink_queries.h"
 #include "model/weights.h"
+#include "ranks/communicator.h"
 
 namespace pagoda::model {
 
@@ -37,12 +42,13 @@ struct DecoderOptions {
   KvCacheDtype kv_cache_dtype = {};
   std::uint32_t block_tokens = 16;
   PackProgress on_pack = {};
+  ranks::Communicator* communicator = nullptr;  // of several ranks; nullptr: this decoder does all
 };
 
 class Decoder {
  public:
-  // Packs the weights for the kernel set. Config and the file behind the weights must outlive the
-  // decoder, as must the pool and the kernel set.
+  // Packs the rank's share of the weights for the kernel set. Config and the file behind the weights
+  // must outlive the decoder, as must the pool, the kernel set and the communicator.
   Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
           ThreadPool& pool, const DecoderOptions& options);
 
@@ -51,10 +57,15 @@ class Decoder {
   std::uint32_t rows_max() const { return options_.rows_max; }
   // The layout of pages of the first group: those of others have the same size, element and tokens.
   const kv::memory::PageLayout& page_layout() const { return group_plan_.layouts.front(); }
-  // The layout of every group, and the group of each layer.
+  // The layout of every group, and the group of each layer: of pages of this rank.
   const kv::memory::CacheGroupPlan& group_plan() const { return group_plan_; }
 
-  // out: [batch.logit_rows.size(), vocabulary]
+  // Returns the bytes of weights that were packed.
+  std::size_t packed_bytes() const { return weights_.bytes(); }
+  // Returns the bytes that ranks have sent to each other, all together.
+  std::uint64_t bytes_exchanged() const { return exchange_ ? exchange_->bytes_sent() : 0; }
+
+  // out: [batch.logit_rows.size(), vocabulary], on rank 0; not touched on others.
   void forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out);
   // Computes the logits of any rows of the last forward(): [rows.size(), vocabulary]. Callers use
   // this for more rows than they have memory for at once.
@@ -64,7 +75,7 @@ class Decoder {
   void hidden(std::span<const std::uint32_t> rows, float* out);
   // For each row of the last forward(): 1 where a query, key or value was not finite
   // (kernels/ops.h, first_infinite). The logits of such rows, and of rows that see them, are not
-  // numbers.
+  // numbers. Of several ranks the first knows them all.
   std::span<const std::uint8_t> nonfinite_rows() const { return nonfinite_rows_; }
 
  private:
@@ -90,7 +101,8 @@ class Decoder {
   struct LayerAttention {
     kernels::Attention job;  // before the policies of sequences
     HeadShape heads;
-    std::uint32_t group;  // query heads per KV head
+    std::uint32_t queries;  // query heads
+    std::uint32_t group;    // query heads per KV head
     kv::memory::LayerView view;
     std::uint32_t kv_group;  // whose block tables hold the rows
     const float* sinks;      // as in AttentionTile
@@ -103,7 +115,10 @@ class Decoder {
   void feed_forward_block(std::uint32_t layer);
   void add_branch(const Projection& projection, const std::byte* x,
                   const std::vector<float>& output_norm);
+  void add_divided_branch(const Projection& projection, const std::byte* x, bool at_once);
   void add_branch_rows(const std::vector<float>& output_norm);
+  void add_divided_logits(std::size_t rows, float* out);
+  void gather_nonfinite_rows();
 
   void scale_residual(float scale);
   void finish_logits(std::span<float> logits);
@@ -113,6 +128,8 @@ class Decoder {
   void normalise_heads(float* heads, std::size_t width, const std::vector<float>& weight) const;
   void project(std::uint32_t layer, const LayerAttention& attention);
   void norm_and_rotate(std::uint32_t layer, const LayerAttention& attention);
+  void normalise_over_ranks(std::uint32_t layer);
+  void normalise_over_ranks(const Cut& cut, const std::vector<float>& weight, float* columns);
   void check_queries(const LayerAttention& layer);
   void check_query(const LayerAttention& layer, std::size_t row, std::uint64_t position,
                    float* query);
@@ -128,7 +145,7 @@ class Decoder {
                    const float* partials, float* totals) const;
   void finish_tile(const LayerAttention& layer, const AttentionTile& tile, std::uint32_t kv_head,
                    float* totals, std::byte* memory);
-  void mix_attended(const HeadShape& heads);
+  void mix(std::uint32_t layer, const float* outputs, std::size_t stride);
   bool sees_gap(const LayerAttention& layer, std::size_t row) const {
     return layer.job.window == 0 && sink_queries_.sees_gap(row);
   }
@@ -144,8 +161,10 @@ class Decoder {
   const kernels::KernelSet& kernels_;
   ThreadPool& pool_;
   DecoderOptions options_;
+  Division division_;
   PackedWeights weights_;
   MatmulRunner matmuls_;
+  std::optional<RankExchange> exchange_;  // of several ranks
   FeedForward feed_forward_;
   std::optional<LatentAttention> latent_attention_;  // of models with latents
   kv::memory::CacheGroupPlan group_plan_;
@@ -153,8 +172,9 @@ class Decoder {
   SinkQueries sink_queries_;
   KeyObserver key_observer_;
   std::vector<std::vector<float>> sinks_;  // [layers][heads] partial results; empty: no sinks
+  Cut nonfinite_cut_;                      // a column for each rank
 
-  // Activations, [rows_max, …] each, allocated once.
+  // Activations of this rank's heads, [rows_max, …] each, allocated once.
   FloatRows residual_;          // [width]
   LargeArray<float> query_;     // [heads * key_dim]
   LargeArray<float> key_;       // [kv_heads * key_dim]

@@ -19,7 +19,8 @@ std::size_t scratch_bytes(const Config& config, const kernels::KernelSet& kernel
     const std::size_t partials = 2 * kernels::partial_floats(queries, heads.value_dim);
     return kernels.attention_scratch(heads.key_dim, heads.value_dim) + partials * sizeof(float);
   });
-  return std::max({kernels.matmul_scratch(columns), attention, columns * sizeof(float)});
+  return std::max({kernels.matmul_scratch(columns), attention,
+                   std::max(columns, query_floats_max(config)) * sizeof(float)});
 }
 
 }  // namespace pagoda::model

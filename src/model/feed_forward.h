@@ -5,6 +5,8 @@
 // The result of a row depends on the row and its experts alone, never on who else chose them, and
 // its experts' results are added in the order in which the router ranks them.
 //
+// Of several ranks each computes some columns of the network that all rows use, and some experts.
+//
 // Thread rule: as Decoder.
 #pragma once
 
@@ -14,21 +16,26 @@
 
 #include "kernels/routing.h"
 #include "model/config.h"
+#include "model/division.h"
 #include "model/float_rows.h"
 #include "model/matmul_runner.h"
+#include "model/rank_exchange.h"
 #include "model/weights.h"
 
 namespace pagoda::model {
 
 class FeedForward {
  public:
-  // All must outlive the object. `rows_max` rows at most are computed at once.
-  FeedForward(const Config& config, const kernels::KernelSet& kernels, ThreadPool& pool,
-              MatmulRunner& matmuls, std::size_t rows_max);
+  // All must outlive the object. `exchange` is nullptr where one rank does all. `rows_max` rows at
+  // most are computed at once.
+  FeedForward(const Config& config, const Division& division, const kernels::KernelSet& kernels,
+              ThreadPool& pool, MatmulRunner& matmuls, RankExchange* exchange,
+              std::size_t rows_max);
 
   // The joined gates and ups of `rows` rows, packed: what the down projection multiplies. `x` is
   // packed activations of the rows. The result is good until the next call.
-  const std::byte* hidden(const FeedForwardWeights& network, const std::byte* x, std::size_t rows);
+  const std::byte* hidden(std::uint32_t layer, const FeedForwardWeights& network,
+                          const std::byte* x, std::size_t rows);
 
   // Packed activations of the same rows, as each part sees them.
   struct Inputs {
@@ -38,7 +45,8 @@ class FeedForward {
   };
   // Computes all that a layer with experts adds: out[row] = the sum of its experts' results by
   // weight, and of the shared expert's.
-  void mix_experts(const LayerWeights& layer, const Inputs& x, std::size_t rows, FloatRows& out);
+  void mix_experts(std::uint32_t layer, const LayerWeights& weights, const Inputs& x,
+                   std::size_t rows, FloatRows& out);
 
  private:
   // Rows that one network computes.
@@ -47,20 +55,39 @@ class FeedForward {
     const std::byte* x;
     std::size_t rows;
     std::size_t first_slot;
+    const Cut* hidden;         // its columns are divided over ranks; or nullptr
+    std::size_t first_result;  // in results of experts
   };
 
   void route_rows(const ExpertWeights& weights, const std::byte* x, std::size_t rows);
   // Gives every row a slot of each of its experts, and copies its activations there.
-  void gather(const LayerWeights& layer, const Inputs& x, std::size_t rows);
+  void gather(const Cut& hidden, const LayerWeights& weights, const Inputs& x, std::size_t rows);
+  std::size_t list_experts(const ExpertWeights& weights, std::size_t slot);
+  bool is_own(std::size_t expert) const {
+    return expert - division_.experts().begin(division_.rank()) <
+           division_.experts().count(division_.rank());
+  }
   // Fills hidden_ with the joined gates and ups of all groups.
   void gate_and_up(std::span<const Group> groups);
+  void pack_hidden(const Group& group, WorkRange range);
+  // Fills the results of all groups.
+  void project_down(const LayerWeights& weights, const Inputs& x, std::size_t rows);
+  void project_down_divided(const LayerWeights& weights, const Inputs& x, std::size_t rows);
+  void add_shared_gate(const LayerWeights& weights, const Inputs& x, std::size_t rows);
   void add_up(const LayerWeights& layer, std::size_t rows, FloatRows& out);
   std::size_t hidden_of(const Group& group) const { return group.network->gate.weight.rows; }
+  // The result of an expert for a row, by its number in result_of_.
+  const float* result(std::size_t number) const {
+    return exchange_ == nullptr ? results_.row(shared_rows_ + number)
+                                : exchange_->data() + number * config_.width;
+  }
   std::byte* hidden_block(std::size_t slot);
 
   const Config& config_;
   const kernels::KernelSet& kernels_;
   MatmulRunner& matmuls_;
+  const Division& division_;
+  RankExchange* exchange_;
   std::size_t slots_max_;
   FloatRows gate_;                      // [slots, widest hidden width]
   FloatRows up_;                        // [slots, widest hidden width]
@@ -73,11 +100,16 @@ class FeedForward {
   std::vector<kernels::RoutingScratch> routing_;  // [threads]
   std::vector<kernels::ChosenExpert> chosen_;     // [rows, router.chosen]
   std::vector<std::uint32_t> slot_of_;            // [rows, router.chosen]
+  std::vector<std::uint32_t> result_of_;          // [rows, router.chosen]
   std::vector<std::uint32_t> next_slot_;          // [experts]
+  std::vector<std::uint32_t> next_result_;        // [experts]
+  std::size_t shared_rows_ = 0;                   // of results_, before those of experts
+  Cut results_cut_;                               // results of experts, in floats, by rank
   std::vector<Group> groups_;
   std::vector<Product> products_;
   LargeArray<std::byte> gathered_;  // packed activations of experts' slots
-  FloatRows results_;               // [slots, width]
+  // [rows of the shared expert and of all chosen, width]; of several ranks the former alone.
+  FloatRows results_;
 };
 
 }  // namespace pagoda::model

@@ -4,9 +4,11 @@
 
 namespace pagoda::model {
 
-LatentAttention::LatentAttention(const Config& config, const kernels::KernelSet& kernels,
-                                 MatmulRunner& matmuls, std::size_t rows_max)
+LatentAttention::LatentAttention(const Config& config, std::uint32_t heads,
+                                 const kernels::KernelSet& kernels, MatmulRunner& matmuls,
+                                 std::size_t rows_max)
     : config_(config),
+      heads_(heads),
       kernels_(kernels),
       matmuls_(matmuls),
       rope_dims_(config.key_dim - config.latent.rank),
@@ -20,11 +22,11 @@ LatentAttention::LatentAttention(const Config& config, const kernels::KernelSet&
     query_latents_.resize(rows_max, latent.query_rank);
     query_normed_.resize(activations(latent.query_rank));
   }
-  raw_queries_.resize(rows_max, std::size_t{config.heads} * query_dim_);
+  raw_queries_.resize(rows_max, std::size_t{heads} * query_dim_);
   part_bytes_ = std::max(activations(latent.plain_dim), activations(latent.rank));
-  parts_.resize(config.heads * part_bytes_);
-  outputs_.resize(rows_max, config.mixed_width(0));
-  products_.reserve(config.heads);
+  parts_.resize(heads * part_bytes_);
+  outputs_.resize(rows_max, std::size_t{heads} * latent.value_dim);
+  products_.reserve(heads);
 }
 
 void LatentAttention::project_down(const LayerWeights& layer, const std::byte* x, std::size_t rows,
@@ -62,7 +64,7 @@ void LatentAttention::finish_key(const LatentWeights& latent, const kernels::Rop
 }
 
 void LatentAttention::split_queries(std::size_t row, const kernels::RopeRow& rope, float* queries) {
-  for (std::uint32_t head = 0; head < config_.heads; ++head) {
+  for (std::uint32_t head = 0; head < heads_; ++head) {
     kernels_.pack_activations(raw_queries_.row(row) + std::size_t{head} * query_dim_,
                               config_.latent.plain_dim, head_part(head), row);
   }
@@ -71,7 +73,7 @@ void LatentAttention::split_queries(std::size_t row, const kernels::RopeRow& rop
 
 void LatentAttention::rotate_queries(std::size_t row, const kernels::RopeRow& rope,
                                      float* queries) const {
-  for (std::uint32_t head = 0; head < config_.heads; ++head) {
+  for (std::uint32_t head = 0; head < heads_; ++head) {
     const float* const raw = raw_queries_.row(row) + std::size_t{head} * query_dim_;
     float* const rotated = queries + std::size_t{head} * config_.key_dim + config_.latent.rank;
     std::copy_n(raw + config_.latent.plain_dim, rope_dims_, rotated);
@@ -82,37 +84,33 @@ void LatentAttention::rotate_queries(std::size_t row, const kernels::RopeRow& ro
 void LatentAttention::absorb_queries(const LatentWeights& latent, std::size_t rows,
                                      float* queries) {
   products_.clear();
-  for (std::uint32_t head = 0; head < config_.heads; ++head) {
+  for (std::uint32_t head = 0; head < heads_; ++head) {
     products_.push_back({&latent.key_up[head], head_part(head), rows,
                          queries + std::size_t{head} * config_.key_dim,
-                         std::size_t{config_.heads} * config_.key_dim});
+                         std::size_t{heads_} * config_.key_dim});
   }
   matmuls_.run(products_);
 }
 
-void LatentAttention::mix(const LatentWeights& latent, const float* attended, std::size_t rows,
-                          std::byte* mixed) {
+const FloatRows& LatentAttention::raise(const LatentWeights& latent, const float* attended,
+                                        std::size_t rows) {
   const std::size_t rank = config_.latent.rank;
   const std::size_t value_dim = config_.latent.value_dim;
   matmuls_.for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
-      for (std::uint32_t head = 0; head < config_.heads; ++head) {
-        kernels_.pack_activations(attended + (row * config_.heads + head) * rank, rank,
+      for (std::uint32_t head = 0; head < heads_; ++head) {
+        kernels_.pack_activations(attended + (row * heads_ + head) * rank, rank,
                                   head_part(head), row);
       }
     }
   });
   products_.clear();
-  for (std::uint32_t head = 0; head < config_.heads; ++head) {
+  for (std::uint32_t head = 0; head < heads_; ++head) {
     products_.push_back({&latent.value_up[head], head_part(head), rows,
                          outputs_.row(0) + head * value_dim, outputs_.stride()});
   }
   matmuls_.run(products_);
-  matmuls_.for_rows(rows, [&](WorkRange range) {
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      kernels_.pack_activations(outputs_.row(row), config_.mixed_width(0), mixed, row);
-    }
-  });
+  return outputs_;
 }
 
 }  // namespace pagoda::model

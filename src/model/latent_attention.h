@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "model/config.h"
@@ -16,9 +17,10 @@ namespace pagoda::model {
 
 class LatentAttention {
  public:
-  // All must outlive the object. `rows_max` rows at most are computed at once.
-  LatentAttention(const Config& config, const kernels::KernelSet& kernels, MatmulRunner& matmuls,
-                  std::size_t rows_max);
+  // All must outlive the object. `rows_max` rows at most are computed at once, of `heads` heads:
+  // those that the layers' weights have.
+  LatentAttention(const Config& config, std::uint32_t heads, const kernels::KernelSet& kernels,
+                  MatmulRunner& matmuls, std::size_t rows_max);
 
   // Computes, of rows of packed activations x, the rows to keep, keys [rows, key_dim], and the
   // queries [rows, heads, key_dim]; both are rotated by rope_of(row).
@@ -30,7 +32,7 @@ class LatentAttention {
       for (std::size_t row = range.begin; row < range.end; ++row) {
         const kernels::RopeRow rope = rope_of(row);
         finish_key(layer.latent, rope, keys + row * config_.key_dim);
-        split_queries(row, rope, queries + row * config_.heads * config_.key_dim);
+        split_queries(row, rope, queries + row * heads_ * config_.key_dim);
       }
     });
     absorb_queries(layer.latent, rows, queries);
@@ -39,9 +41,9 @@ class LatentAttention {
   // Rotates the queries [heads, key_dim] of a row of the last project() by `rope` instead.
   void rotate_queries(std::size_t row, const kernels::RopeRow& rope, float* queries) const;
 
-  // Packs the outputs of all heads as activations of the output projection. `attended`: [rows,
-  // heads, rank].
-  void mix(const LatentWeights& latent, const float* attended, std::size_t rows, std::byte* mixed);
+  // Returns the outputs of all heads, [rows, heads * value_dim], which are good until the next
+  // call. `attended`: [rows, heads, rank].
+  const FloatRows& raise(const LatentWeights& latent, const float* attended, std::size_t rows);
 
  private:
   void project_down(const LayerWeights& layer, const std::byte* x, std::size_t rows, float* keys);
@@ -52,6 +54,7 @@ class LatentAttention {
   std::byte* head_part(std::size_t head) { return parts_.data() + head * part_bytes_; }
 
   const Config& config_;
+  std::uint32_t heads_;
   const kernels::KernelSet& kernels_;
   MatmulRunner& matmuls_;
   std::uint32_t rope_dims_;

@@ -23,10 +23,10 @@ void SinkQueries::place(ThreadPool& pool) {
 }
 
 void SinkQueries::finish(std::uint32_t layer, const kv::memory::PageLayout& layout,
-                         const std::optional<LatentAttention>& latent, const float* queries,
-                         MatmulRunner& runner) {
+                         std::uint32_t heads, const std::optional<LatentAttention>& latent,
+                         const float* queries, MatmulRunner& runner) {
   if (!any_) return;
-  const std::size_t width = std::size_t{config_.heads} * layout.key_dim;
+  const std::size_t width = std::size_t{heads} * layout.key_dim;
   runner.for_rows(positions_.size(), [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       if (!sees_gap(row)) continue;
@@ -34,7 +34,7 @@ void SinkQueries::finish(std::uint32_t layer, const kv::memory::PageLayout& layo
         std::copy_n(queries + row * width, width, query(row, width));
         latent->rotate_queries(row, rope(layer, row), query(row, width));
       }
-      rotate_queries(layout, query(row, width), config_.heads);
+      rotate_queries(layout, query(row, width), heads);
     }
   });
 }

@@ -53,7 +53,7 @@ class SinkQueries {
   // Rotates the queries of latents, which are `queries` ([rows, heads, key_dim]) but for that, and
   // turns all as the layer's keys are stored. Those of other layers are rotated where their queries
   // are.
-  void finish(std::uint32_t layer, const kv::memory::PageLayout& layout,
+  void finish(std::uint32_t layer, const kv::memory::PageLayout& layout, std::uint32_t heads,
               const std::optional<LatentAttention>& latent, const float* queries,
               MatmulRunner& runner);
 

@@ -15,18 +15,6 @@ namespace {
 
 constexpr std::size_t kNameBytesShown = 60;
 
-// Rows [first, first + count) of a projection, which stay where they are.
-Projection rows_of(const Projection& all, std::uint64_t first, std::uint64_t count) {
-  Projection part = all;
-  part.weight.data += first * all.weight.row_bytes;
-  part.weight.rows = count;
-  if (!all.bias.empty()) {
-    const auto begin = all.bias.begin() + static_cast<std::ptrdiff_t>(first);
-    part.bias.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
-  }
-  return part;
-}
-
 class TensorReader {
  public:
   TensorReader(const gguf::File& file, const kernels::KernelSet& kernels)
@@ -391,6 +379,17 @@ class LayerReader {
 };
 
 }  // namespace
+
+Projection rows_of(const Projection& all, std::uint64_t first, std::uint64_t count) {
+  Projection part = all;
+  part.weight.data += first * all.weight.row_bytes;
+  part.weight.rows = count;
+  if (!all.bias.empty()) {
+    const auto begin = all.bias.begin() + static_cast<std::ptrdiff_t>(first);
+    part.bias.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+  return part;
+}
 
 std::uint64_t bytes_in_file(const Weights& weights) {
   std::uint64_t bytes = 0;

@@ -2,6 +2,7 @@
 // norms and biases (a few KB) become floats. A Weights must not outlive its gguf::File.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct Projection {
   kernels::WeightMatrix weight;
   std::vector<float> bias;
 };
+
+// Returns rows [first, first + count) of a projection, which stay where they are.
+Projection rows_of(const Projection& all, std::uint64_t first, std::uint64_t count);
 
 // A gated feed-forward network. One of no rows is not there.
 struct FeedForwardWeights {

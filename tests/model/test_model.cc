@@ -89,7 +89,8 @@ class Tables {
 DecoderOptions options_of(const Conditions& conditions, std::size_t rows_max) {
   return {.rows_max = static_cast<std::uint32_t>(rows_max),
           .kv_cache_dtype = conditions.element,
-          .block_tokens = conditions.block_tokens};
+          .block_tokens = conditions.block_tokens,
+          .communicator = conditions.communicator};
 }
 
 Config config_of(const gguf::File& file, std::uint64_t context) {
@@ -142,6 +143,9 @@ std::vector<Logits> run_sequences(const ModelParts& model, const Conditions& con
       batch_tokens.insert(batch_tokens.end(), from, from + static_cast<std::ptrdiff_t>(take));
       rows.push_back({static_cast<std::uint32_t>(take), done[s], tables.of(s), conditions.policy});
       members.push_back(s);
+    }
+    if (conditions.bytes_exchanged != nullptr) {
+      *conditions.bytes_exchanged = decoder.bytes_exchanged();
     }
     if (rows.empty()) return logits;
     std::vector<std::uint32_t> all_rows(batch_tokens.size());

@@ -13,6 +13,7 @@
 #include "model/config.h"
 #include "model/decoder.h"
 #include "model/weights.h"
+#include "ranks/communicator.h"
 
 namespace pagoda::model {
 
@@ -50,6 +51,8 @@ struct Conditions {
   std::uint32_t block_tokens = 16;
   std::uint64_t shuffle_seed = 0;         // shuffles the block ids
   kv::memory::AttentionSpec policy = {};  // of every sequence; pages it lets go of become NaN
+  ranks::Communicator* communicator = nullptr;  // of several ranks, of which the first has logits
+  std::uint64_t* bytes_exchanged = nullptr;     // takes what those exchanged
 };
 
 using Tokens = std::vector<TokenId>;

@@ -17,6 +17,7 @@ const std::vector<Arrows>& arrow_table() {
   static const std::vector<Arrows> kTable = {
       {"base/", {}},
       {"process/", {"base/"}},
+      {"ranks/", {"base/"}},
       {"kv/", {"base/"}},
       {"kv/memory/", {"base/", "kv/ids.h"}},
       {"gguf/", {"base/"}},
@@ -27,7 +28,7 @@ const std::vector<Arrows>& arrow_table() {
       {"model/",
        {"base/", "device/", "gguf/", "kernels/exp.h", "kernels/hadamard.h", "kernels/ops.h",
         "kernels/routing.h", "kernels/cuda/ops.h", "kernels/cuda/expert_ops.h",
-        "kernels/cuda/digest.h", "kv/memory/"}},
+        "kernels/cuda/digest.h", "kv/memory/", "ranks/communicator.h"}},
       {"text/", {"base/", "gguf/"}},
       {"structured/", {"base/"}},
       {"chat/", {"base/", "text/"}},
