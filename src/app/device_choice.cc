@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/ranks_backend.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
@@ -43,6 +44,11 @@ Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions&
                                                             const model::Weights& weights,
                                                             const kernels::KernelSet& kernels,
                                                             const engine::BackendOptions& options) {
+  if (device.ranks > 1) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("`tensor_parallel_size` {}: this command computes on one rank", device.ranks)};
+  }
   const bool may_fall_back = device.kind == DeviceKind::kAuto;
   if (device.kind == DeviceKind::kCpu) return std::unique_ptr<engine::Backend>();
   if (may_fall_back && !kBuiltForGpus) {
@@ -72,10 +78,18 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
   return backend;
 }
 
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                        const LoadedModel& model,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::BackendOptions& options) {
+  if (device.ranks > 1) return create_ranks_backend(device, model, kernels, options);
+  return create_backend(device, model.config(), model.weights(), kernels, options);
+}
+
 Result<std::unique_ptr<engine::Backend>> create_random_backend(
     const DeviceOptions& device, const model::Config& config, const engine::RandomWeights& weights,
     const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
-  if (device.kind == DeviceKind::kCpu) {
+  if (device.kind == DeviceKind::kCpu || device.ranks > 1) {
     return Error{ErrorCode::kUnsupported,
                  "`random_weights`: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/loaded_model.h"
 #include "base/result.h"
 #include "engine/backends/backend.h"
 #include "engine/backends/cpu_backend.h"
@@ -21,17 +22,25 @@ struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
   double gpu_memory_utilization = 0.92;
   std::optional<std::uint32_t> gpu_blocks = {};
+  std::uint32_t ranks = 1;  // processes that compute the model together, on CPUs
+  double rank_timeout_s = 60;
 };
 
 // Whether the system under `root` shows an NVIDIA GPU or its driver, usable or not.
 bool shows_nvidia_gpu(const std::filesystem::path& root = "/");
 
-// A model made ready where the options say. kAuto takes a GPU that can run it, else the CPU: with a
-// warning where there is one that cannot, silently where there is none. Config, weights and kernels
-// must outlive the backend.
+// A model made ready, on one rank, where the options say. kAuto takes a GPU that can run it, else
+// the CPU: with a warning where there is one that cannot, silently where there is none. Config,
+// weights and kernels must outlive the backend.
 Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
                                                         const model::Config& config,
                                                         const model::Weights& weights,
+                                                        const kernels::KernelSet& kernels,
+                                                        const engine::BackendOptions& options);
+
+// The same, with as many ranks as the options say.
+Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
+                                                        const LoadedModel& model,
                                                         const kernels::KernelSet& kernels,
                                                         const engine::BackendOptions& options);
 

@@ -48,12 +48,11 @@ KvBytes vector_bytes(std::int64_t bits, std::int64_t group_values, std::int64_t 
 }
 
 std::int64_t heads_of_rank(const KvLayers& group, std::int64_t ranks) {
-  if (group.latent) return group.kv_heads;
-  return std::max<std::int64_t>(1, round_up_div(group.kv_heads, ranks));
+  return group.latent ? group.kv_heads : round_up_div(group.kv_heads, ranks);
 }
 
 std::int64_t heads_of_all_ranks(const KvLayers& group, std::int64_t ranks) {
-  return group.latent ? group.kv_heads * ranks : std::max(group.kv_heads, ranks);
+  return group.latent ? group.kv_heads * ranks : group.kv_heads;
 }
 
 // Multiplies both counts; `stored` is never the smaller, so it alone can overflow first.
@@ -229,7 +228,7 @@ Result<KvSize> kv_size(const KvSizeQuery& question) {
   ASSIGN_OR_RETURN(size.all_ranks, scaled(shares, question.batch_size, "batch_size"));
   for (const KvLayers& group : question.groups) {
     size.rank_heads = std::max(size.rank_heads, of_rank(group));
-    const bool shared = ranks > 1 && (group.latent || group.kv_heads < ranks);
+    const bool shared = ranks > 1 && group.latent;
     size.replicated = size.replicated || shared;
     size.uneven = size.uneven || (!shared && group.kv_heads % ranks != 0);
   }

@@ -65,12 +65,12 @@ struct KvSize {
   KvBytes per_rank;             // the fullest rank
   KvBytes all_ranks;            // more than `total` when something is replicated
   std::int64_t rank_heads = 0;  // KV heads on the fullest rank, most of any layer
-  bool replicated = false;      // some head or latent is on more than one rank
+  bool replicated = false;      // latents are on every rank
   bool uneven = false;          // heads do not divide over the ranks
 };
 
-// KV heads divide over the ranks; a rank holds one at least, so that more ranks than heads
-// replicate heads. Latents are never divided.
+// KV heads divide over the ranks as `tensor_parallel_size` divides them (model/division.h): of more
+// ranks than heads some hold none. Latents are never divided.
 Result<KvSize> kv_size(const KvSizeQuery& question);
 
 // Blocks of `block_size` slots, `block_bytes` each, for one sequence of `tokens`.

@@ -63,6 +63,21 @@ Result<gguf::File> open_model_file(const std::string& word, const hf::ConfigOver
   return Error{file.error().code, file.error().message + missing_file_hint(path)};
 }
 
+Result<gguf::File> open_loadable(const std::string& word, const kernels::KernelSet& kernels,
+                                 const ModelLoadOptions& options) {
+  ASSIGN_OR_RETURN(gguf::File file, open_model_file(word, options.overrides));
+  const auto check = [&](const gguf::File& source) {
+    return check_loadable(source, options, kernels);
+  };
+  if (options.quantization.type) {
+    ASSIGN_OR_RETURN(file, quantised_model(std::move(file), options.quantization, check));
+  }
+  if (options.quantization.dtype) {
+    ASSIGN_OR_RETURN(file, rounded_model(std::move(file), options.quantization, check));
+  }
+  return file;
+}
+
 LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights weights,
                          std::optional<gguf::File> tokenizer_file,
                          std::unique_ptr<text::Tokenizer> tokenizer)
@@ -75,16 +90,7 @@ LoadedModel::LoadedModel(gguf::File file, model::Config config, model::Weights w
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                                                        const kernels::KernelSet& kernels,
                                                        const ModelLoadOptions& options) {
-  ASSIGN_OR_RETURN(gguf::File file, open_model_file(word, options.overrides));
-  const auto check = [&](const gguf::File& source) {
-    return check_loadable(source, options, kernels);
-  };
-  if (options.quantization.type) {
-    ASSIGN_OR_RETURN(file, quantised_model(std::move(file), options.quantization, check));
-  }
-  if (options.quantization.dtype) {
-    ASSIGN_OR_RETURN(file, rounded_model(std::move(file), options.quantization, check));
-  }
+  ASSIGN_OR_RETURN(gguf::File file, open_loadable(word, kernels, options));
   ASSIGN_OR_RETURN(model::Config config, model::read_config(file));
   if (options.context_tokens > 0) model::serve_context(options.context_tokens, config);
   ASSIGN_OR_RETURN(model::Weights weights, model::load_weights(file, config, kernels));
@@ -102,9 +108,12 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& word,
                              options.tokenizer.empty() ? word : options.tokenizer,
                              tokenizer->size(), config.vocabulary)};
   }
-  return std::unique_ptr<LoadedModel>(new LoadedModel(std::move(file), std::move(config),
-                                                      std::move(weights), std::move(tokenizer_file),
-                                                      std::move(tokenizer)));
+  std::unique_ptr<LoadedModel> model(new LoadedModel(std::move(file), std::move(config),
+                                                     std::move(weights), std::move(tokenizer_file),
+                                                     std::move(tokenizer)));
+  model->source_ = word;
+  model->load_options_ = options;
+  return model;
 }
 
 Result<text::ChatTemplate> LoadedModel::chat_template() const {

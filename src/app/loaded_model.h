@@ -38,6 +38,11 @@ struct ModelLoadOptions {
   QuantizationOptions quantization = {};
 };
 
+// Opens a model's file as it is computed: with overrides, quantised or rounded where the options
+// say.
+Result<gguf::File> open_loadable(const std::string& word, const kernels::KernelSet& kernels,
+                                 const ModelLoadOptions& options);
+
 // Owns everything a decoder refers to; does not move, so that references into it stay good.
 class LoadedModel {
  public:
@@ -47,6 +52,9 @@ class LoadedModel {
                                                    const ModelLoadOptions& options = {});
 
   const gguf::File& file() const { return file_; }
+  // Returns what the model was loaded by.
+  const std::string& source() const { return source_; }
+  const ModelLoadOptions& load_options() const { return load_options_; }
   const model::Config& config() const { return config_; }
   const model::Weights& weights() const { return weights_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -59,6 +67,8 @@ class LoadedModel {
   LoadedModel(gguf::File file, model::Config config, model::Weights weights,
               std::optional<gguf::File> tokenizer_file, std::unique_ptr<text::Tokenizer> tokenizer);
 
+  std::string source_;
+  ModelLoadOptions load_options_;
   gguf::File file_;
   std::optional<gguf::File> tokenizer_file_;
   model::Config config_;

@@ -215,9 +215,8 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();
   backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::Backend> backend,
-      create_backend(options.device, model->config(), model->weights(), *kernels, backend_options));
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   create_backend(options.device, *model, *kernels, backend_options));
   std::string name =
       found.name.empty() ? std::filesystem::path(found.path).filename().string() : found.name;
   return std::unique_ptr<ChatModel>(new LocalChat(std::move(model), std::move(name),

@@ -77,19 +77,25 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
     return Error{ErrorCode::kUnsupported,
                  "`kv_policy`: bounds a cache, and `no_kv_cache` leaves none: use one of them"};
   }
+  if (options.no_kv_cache && options.device.ranks > 1) {
+    return Error{ErrorCode::kUnsupported,
+                 "`no_kv_cache`: computes on one rank; leave `tensor_parallel_size` out"};
+  }
   DeviceOptions device = options.device;
   if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
   // Drafts and policies are an engine's.
   const bool needs_engine = !options.no_kv_cache &&
                             (!options.speculation.methods.empty() || !options.kv_policy.is_full());
-  const auto create = needs_engine ? create_backend : create_gpu_backend;
   engine::BackendOptions sizes = backend_options(options, model, request.context_max);
   if (!options.no_kv_cache) {
     ASSIGN_OR_RETURN(sizes.draft_model,
                      load_draft_model(options.speculation, model.tokenizer(), kernels));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
-                   create(device, model.config(), model.weights(), kernels, sizes));
+  const bool has_engine = needs_engine || device.ranks > 1;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<engine::Backend> backend,
+      has_engine ? create_backend(device, model, kernels, sizes)
+                 : create_gpu_backend(device, model.config(), model.weights(), kernels, sizes));
   if (backend) return generate_on(*backend, request, clock);
   RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
   ThreadPool pool(options.threads);

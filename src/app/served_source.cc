@@ -94,7 +94,7 @@ Result<std::unique_ptr<engine::Backend>> ServedSource::create_backend(
     return create_random_backend(device, random_->config(), random_->weights(), kernels_, options);
   }
   options.on_pack = loaded_->pack_progress();
-  return app::create_backend(device, loaded_->config(), loaded_->weights(), kernels_, options);
+  return app::create_backend(device, *loaded_, kernels_, options);
 }
 
 }  // namespace pagoda::app

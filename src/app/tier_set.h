@@ -35,6 +35,8 @@ struct TierSetOptions {
 
   // Is a tier wanted?
   bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
+  // Is one asked for by name, beside the disk that is used where nothing is said?
+  bool any_named() const { return any() && (!disk.empty() || !remote.empty() || host_size != "0"); }
 };
 
 // The pages that the stores hold: their size, their address and how they are copied.

@@ -28,9 +28,8 @@ Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const app::LoadedModel&
   with_bar.on_pack = model.pack_progress();
   app::DeviceOptions device = run.options().device;
   device.gpu_memory_utilization *= memory_share;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<engine::Backend> backend,
-      app::create_backend(device, model.config(), model.weights(), run.kernels(), with_bar));
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   app::create_backend(device, model, run.kernels(), with_bar));
   return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(backend), std::move(watcher)));
 }
 

@@ -1,5 +1,7 @@
 #include "cli/device_flags.h"
 
+#include "ranks/communicator.h"
+
 namespace pagoda::cli {
 
 void add_device_options(const CommandSpec& command, app::DeviceOptions& options) {
@@ -12,6 +14,16 @@ void add_device_options(const CommandSpec& command, app::DeviceOptions& options)
       .add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
                   "share of the GPU's memory for weights, workspace and cache (default 0.92)")
       .range(0.01, 1.0);
+  command
+      .add_option("--tensor-parallel-size", options.ranks,
+                  "processes that compute the model together, on CPUs, with the answers of one; "
+                  "also -tp (default 1)")
+      .range(1u, ranks::kRanksMax);
+  command
+      .add_option("--rank-timeout", options.rank_timeout_s,
+                  "seconds that one of these processes may be silent before the model counts as "
+                  "lost (default 60)")
+      .range(1.0, 3600.0);
   command
       .add_option("--num-gpu-blocks-override", options.gpu_blocks,
                   "KV blocks on a GPU (default: as many as its memory holds)")

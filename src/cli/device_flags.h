@@ -6,7 +6,8 @@
 
 namespace pagoda::cli {
 
-// --device, --gpu-memory-utilization, --num-gpu-blocks-override
+// --device, --gpu-memory-utilization, --num-gpu-blocks-override, --tensor-parallel-size,
+// --rank-timeout
 void add_device_options(const CommandSpec& command, app::DeviceOptions& options);
 
 }  // namespace pagoda::cli

@@ -8,11 +8,12 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTwoLetterFlags = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTwoLetterFlags = {{
     {"-ctk", "--cache-type-k"},
     {"-md", "--model-draft"},
     {"-ctv", "--cache-type-v"},
     {"-np", "--max-num-seqs"},
+    {"-tp", "--tensor-parallel-size"},
 }};
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPausedLook{50};
 constexpr std::chrono::hours kLongSleep{1};
+constexpr std::chrono::seconds kDeviceLook{1};
 // An empty inbox has room for so many messages.
 constexpr std::size_t kInboxMessages = 64;
 constexpr std::int64_t kCurvePeriodNs = 1'000'000'000;
@@ -200,6 +201,7 @@ void Engine::run() {
   bool stood = false;  // the last round found nothing to do
   for (;;) {
     if (has_messages_ && !take_messages()) return;
+    if (stood) core_.find_loss();
     answer_questions();
     const bool worked = core_.step() || !questions_.empty();
     removals_.poll();
@@ -287,6 +289,7 @@ void Engine::publish() {
   now.blocks_deduplicated = stats.blocks_deduplicated;
   now.pages_dropped = stats.pages_dropped;
   now.is_lost = core_.is_lost();
+  now.bytes_exchanged = core_.bytes_exchanged();
   now.prompt_tokens_per_second = core_.prompt_rate().units_per_second().value_or(0);
   now.output_tokens_per_second = core_.output_rate().units_per_second().value_or(0);
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
@@ -380,11 +383,14 @@ void Engine::sleep() {
   }
   idle_ = true;
   finished_.notify_all();
-  // A session that nobody uses ends though nobody asks for anything.
+  // A session that nobody uses ends, and a device vanishes, though nobody asks for anything.
+  const std::chrono::nanoseconds longest = core_.watches_device() ? kDeviceLook : kLongSleep;
   if (const std::optional<std::int64_t> due_ns = core_.next_close_ns()) {
     const std::chrono::nanoseconds left(*due_ns - clock_.now_ns());
-    waker_->wake.wait_for(lock, std::clamp<std::chrono::nanoseconds>(left, kPausedLook, kLongSleep),
+    waker_->wake.wait_for(lock, std::clamp<std::chrono::nanoseconds>(left, kPausedLook, longest),
                           woken);
+  } else if (core_.watches_device()) {
+    waker_->wake.wait_for(lock, longest, woken);
   } else {
     waker_->wake.wait(lock, woken);
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -99,6 +100,11 @@ class Runner {
   virtual float row_cost() const { return 0.1f; }
   // True: the runner obeys LaunchRows::selected, so that KV policies may select pages.
   virtual bool observes_attention() const { return false; }
+  // True: the device can be lost while nothing runs, and find_loss() finds that out.
+  virtual bool may_vanish() const { return false; }
+  virtual std::optional<Error> find_loss() { return std::nullopt; }
+  // Returns the bytes that the processes which compute a model have sent to each other.
+  virtual std::uint64_t bytes_exchanged() const { return 0; }
   virtual void launch(const Launch& launch) = 0;
   virtual Collected collect() = 0;
 };

@@ -72,6 +72,7 @@ struct Snapshot : Counters {
   double prompt_tokens_per_second = 0;         // recent rate of the model; 0: unknown
   double output_tokens_per_second = 0;         // recent rate of all outputs; 0: unknown
   std::uint64_t tier_blocks_skipped = 0;       // blocks that were not written: too many waited
+  std::uint64_t bytes_exchanged = 0;           // by ranks, with each other
   bool is_lost = false;  // true: the device is lost, and everything is refused
 
   std::uint64_t blocks_active() const { return blocks_all - blocks_free - blocks_idle; }

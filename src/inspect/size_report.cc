@@ -56,9 +56,7 @@ std::string group_text(const app::KvLayers& group) {
 std::string rank_text(const app::KvSizeQuery& question, const app::KvSize& size) {
   const std::string bytes = bytes_text(size.per_rank.stored);
   if (size.replicated) {
-    return fmt::format("{}: {}, so that all ranks hold {}", bytes,
-                       question.groups.front().latent ? "latents are on every rank"
-                                                      : "more ranks than KV heads replicate heads",
+    return fmt::format("{}: latents are on every rank, so that all ranks hold {}", bytes,
                        size_text(size.all_ranks.stored));
   }
   const std::string heads = count_text(size.rank_heads, "KV head");

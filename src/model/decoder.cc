@@ -20,8 +20,8 @@ std::vector<float> sink_partials(const std::vector<float>& logits, std::size_t v
   return partials;
 }
 
-// There is room for what ranks exchange of rows_max rows, and for logits of as many as a runner asks
-// for at once.
+// There is room for what ranks exchange of rows_max rows, and for logits of as many as a runner
+// asks for at once.
 std::optional<RankExchange> open_exchange(const Config& config, const DecoderOptions& options,
                                           const Division& division, MatmulRunner& runner) {
   if (options.communicator == nullptr) return std::nullopt;
@@ -248,8 +248,7 @@ void Decoder::add_divided_logits(std::size_t rows, float* out) {
 // A rank sees the queries, keys and values of its heads alone.
 void Decoder::gather_nonfinite_rows() {
   const std::size_t rows = nonfinite_rows_.size();
-  std::copy(nonfinite_rows_.begin(), nonfinite_rows_.end(),
-            exchange_->begin(nonfinite_cut_, rows));
+  std::copy(nonfinite_rows_.begin(), nonfinite_rows_.end(), exchange_->begin(nonfinite_cut_, rows));
   exchange_->gather_to_first();
   if (division_.rank() != 0) return;
   const float* const flags = exchange_->data();

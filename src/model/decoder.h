@@ -47,8 +47,8 @@ struct DecoderOptions {
 
 class Decoder {
  public:
-  // Packs the rank's share of the weights for the kernel set. Config and the file behind the weights
-  // must outlive the decoder, as must the pool, the kernel set and the communicator.
+  // Packs the rank's share of the weights for the kernel set. Config and the file behind the
+  // weights must outlive the decoder, as must the pool, the kernel set and the communicator.
   Decoder(const Config& config, const Weights& weights, const kernels::KernelSet& kernels,
           ThreadPool& pool, const DecoderOptions& options);
 

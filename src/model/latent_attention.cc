@@ -99,8 +99,8 @@ const FloatRows& LatentAttention::raise(const LatentWeights& latent, const float
   matmuls_.for_rows(rows, [&](WorkRange range) {
     for (std::size_t row = range.begin; row < range.end; ++row) {
       for (std::uint32_t head = 0; head < heads_; ++head) {
-        kernels_.pack_activations(attended + (row * heads_ + head) * rank, rank,
-                                  head_part(head), row);
+        kernels_.pack_activations(attended + (row * heads_ + head) * rank, rank, head_part(head),
+                                  row);
       }
     }
   });

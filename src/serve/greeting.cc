@@ -20,6 +20,19 @@ std::string draft_cache_of(const engine::Backend& backend) {
                      format_byte_size(static_cast<double>(draft->kv_bytes())));
 }
 
+// What each rank holds, and what ranks send to each other for a token; empty with one.
+std::string ranks_line(const engine::Backend& backend) {
+  std::string text;
+  for (const engine::RankMemory& rank : backend.ranks()) {
+    text += fmt::format("{}{} of weights and {} of KV", text.empty() ? "ranks: " : "; ",
+                        format_byte_size(static_cast<double>(rank.weight_bytes)),
+                        format_byte_size(static_cast<double>(rank.kv_bytes)));
+  }
+  if (text.empty()) return {};
+  return fmt::format("{}; {} exchanged for a token\n", text,
+                     format_byte_size(static_cast<double>(backend.bytes_exchanged_per_token())));
+}
+
 }  // namespace
 
 std::string speculation_of(const engine::Backend& backend) {
@@ -43,6 +56,7 @@ void print_greeting(const GreetingFacts& facts) {
              choice.empty() ? "" : fmt::format(" ({})", choice), backend.kv_tokens(),
              format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name(),
              kernel_set.empty() ? "" : fmt::format(", kernels {}", kernel_set));
+  fmt::print("{}", ranks_line(backend));
   if (sampling.fields.any()) {
     fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
                terminal::worded(sampling.source));

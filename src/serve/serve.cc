@@ -99,9 +99,11 @@ Result<std::optional<chat::ServedForm>> find_answer_form(
   return std::optional(std::move(form));
 }
 
-// Pages are kept under the fingerprint of a file: of random weights, none are.
+// Pages are kept under the fingerprint of a file: of random weights, none are. Several ranks have
+// no tiers: those that are asked for are refused, by the backend.
 bool wants_tiers(const ServeOptions& options, const app::ServedSource& source) {
-  return options.prefix_caching && options.tiers.any() && !source.parts().empty();
+  const bool any = options.device.ranks > 1 ? options.tiers.any_named() : options.tiers.any();
+  return options.prefix_caching && any && !source.parts().empty();
 }
 
 // Sets the options of a backend that depend on the model, and loads its draft model.

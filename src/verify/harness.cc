@@ -110,13 +110,14 @@ Result<std::unique_ptr<engine::Backend>> VerifyHarness::create_backend(
     std::string_view way, const engine::BackendOptions& options, std::uint64_t block_bytes,
     std::uint32_t blocks) const {
   app::DeviceOptions device = options_.device;
+  if (way == "cold") device.ranks = 1;  // the reference, for any number of ranks
   engine::BackendOptions sized = options;
   if (blocks > 0) {
     device.gpu_blocks = blocks;
     sized.kv_bytes = blocks * block_bytes;
   }
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
-                   app::create_backend(device, model_.config(), model_.weights(), kernels_, sized));
+                   app::create_backend(device, model_, kernels_, sized));
   const std::uint64_t context = backend->core_options().limits.context_tokens;
   if (context < options.context_tokens) {
     return Error{ErrorCode::kExhausted,

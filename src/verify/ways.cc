@@ -202,6 +202,9 @@ Status wait_for_writes(const VerifyHarness& harness, kv::PageStore& store) {
 // to an owner whom nobody else has, and go with it: a remote store may be others' too.
 Result<WayResult> go_through(const VerifyHarness& harness, const std::string& way,
                              app::TierSetOptions flags) {
+  if (harness.options().device.ranks > 1) {
+    return WayResult{{}, {}, "tiers hold the pages of one rank"};
+  }
   std::vector<engine::Request> questions = harness.questions();
   for (engine::Request& question : questions) question.cache_salt = "verify";
   engine::BackendOptions options = harness.backend_options();

@@ -58,16 +58,16 @@ TEST(ForeignFlags, OfSeveralLettersAreNamedWhole) {
 // One GPU is what a script for one GPU asks for; more are refused.
 TEST(ForeignFlags, ThatAskForOneDeviceAreTaken) {
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"serve", "--tensor-parallel-size", "1", "--port", "x"},
-        {"serve", "--tensor-parallel-size=1", "--port", "x"},
-        {"serve", "-tp", "1", "--swap-space", "0", "--port", "x"}}) {
+       {std::vector<std::string>{"serve", "--pipeline-parallel-size", "1", "--port", "x"},
+        {"serve", "--pipeline-parallel-size=1", "--port", "x"},
+        {"serve", "-pp", "1", "--swap-space", "0", "--port", "x"}}) {
     const std::string told = run_captured(words).err;
     EXPECT_THAT(told, HasSubstr("does nothing here"));
     EXPECT_THAT(told, HasSubstr("--port: x"));
     EXPECT_THAT(told, Not(HasSubstr("unknown")));
   }
-  EXPECT_THAT(run_captured({"serve", "--tensor-parallel-size", "2"}).err,
-              HasSubstr("unknown option --tensor-parallel-size (vLLM's"));
+  EXPECT_THAT(run_captured({"serve", "--pipeline-parallel-size", "2"}).err,
+              HasSubstr("unknown option --pipeline-parallel-size (vLLM's"));
 }
 
 // "-p -hf" has a prompt that looks like a flag, and "-- -hf" a model.

@@ -188,7 +188,7 @@ TEST(SizeTest, TableOfKnownModels) {
   EXPECT_EQ(json["models"][3]["sizes"][3]["bytes"], 1008LL << 30);
 }
 
-TEST(SizeTest, RanksShareHeadsAndReplicateThemWhenTheyAreMore) {
+TEST(SizeTest, RanksShareHeadsAndSomeHaveNoneWhenTheyAreMore) {
   const nlohmann::json two = json_of({"--tp-size", "2"});
   EXPECT_EQ(two["per_rank_bytes"], 32LL << 30);
   EXPECT_EQ(two["per_rank_kv_heads"], 4);
@@ -198,11 +198,11 @@ TEST(SizeTest, RanksShareHeadsAndReplicateThemWhenTheyAreMore) {
   const nlohmann::json sixteen = json_of({"--tp-size", "16"});
   EXPECT_EQ(sixteen["per_rank_bytes"], 8LL << 30);
   EXPECT_EQ(sixteen["per_rank_kv_heads"], 1);
-  EXPECT_EQ(sixteen["replicated"], true);
-  EXPECT_EQ(sixteen["all_ranks_bytes"], 128LL << 30);
+  EXPECT_EQ(sixteen["replicated"], false);
+  EXPECT_EQ(sixteen["all_ranks_bytes"], 64LL << 30);
   EXPECT_THAT(size({"--tp-size", "16"}).out,
-              HasSubstr("  per rank (tp 16)  8,589,934,592 bytes (8.00 GiB): more ranks than KV "
-                        "heads replicate heads, so that all ranks hold 128.00 GiB\n"));
+              HasSubstr("  per rank (tp 16)  8,589,934,592 bytes (8.00 GiB): 1 KV head on the "
+                        "fullest rank, as 16 ranks do not divide them evenly\n"));
 
   const nlohmann::json three = json_of({"--tp-size", "3"});
   EXPECT_EQ(three["per_rank_kv_heads"], 3);

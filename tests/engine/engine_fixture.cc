@@ -33,6 +33,15 @@ EngineFixture::EngineFixture(const model::Config& config, const model::Weights& 
   auto backend = CpuBackend::create(config, weights, kernels, options);
   ASSERT(backend.ok(), "the backend fits the model");
   backend_ = std::move(backend).value();
+  open(drafter);
+}
+
+EngineFixture::EngineFixture(std::unique_ptr<Backend> backend, speculate::Drafter* drafter)
+    : backend_(std::move(backend)) {
+  open(drafter);
+}
+
+void EngineFixture::open(speculate::Drafter* drafter) {
   CoreOptions core_options = backend_->core_options();
   core_options.drafter = drafter;
   core_ =

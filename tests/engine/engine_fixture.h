@@ -63,6 +63,8 @@ class EngineFixture {
                 const kernels::KernelSet& kernels)
       : EngineFixture(model.config(), model.weights(), options, kernels) {}
 
+  explicit EngineFixture(std::unique_ptr<Backend> backend, speculate::Drafter* drafter = nullptr);
+
   std::shared_ptr<TestSink> submit(const Request& request);
   void cancel(std::uint64_t number) { core_->cancel(RequestId(number)); }
   bool step();
@@ -71,12 +73,14 @@ class EngineFixture {
     }
   }
 
-  CpuBackend& backend() { return *backend_; }
+  Backend& backend() { return *backend_; }
   Core& core() { return *core_; }
   sched::TenantTable& tenants() { return tenants_; }
 
  private:
-  std::unique_ptr<CpuBackend> backend_;
+  void open(speculate::Drafter* drafter);
+
+  std::unique_ptr<Backend> backend_;
   sched::TenantTable tenants_;
   SteadyClock clock_;
   std::unique_ptr<Core> core_;

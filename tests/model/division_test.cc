@@ -29,10 +29,10 @@ TEST(Cut, FirstRanksHaveOneMoreWhereThingsDoNotDivide) {
     std::size_t together;
     Counts counts;
   };
-  for (const Row& row : {Row{3, 1, 1, {3}}, Row{3, 2, 1, {2, 1}}, Row{3, 4, 1, {1, 1, 1, 0}},
-                         Row{0, 2, 1, {0, 0}}, Row{576, 2, 32, {288, 288}},
-                         Row{576, 4, 32, {160, 160, 128, 128}}, Row{70, 2, 32, {64, 6}},
-                         Row{64, 4, 32, {32, 32, 0, 0}}, Row{10, 2, 32, {10, 0}}}) {
+  for (const Row& row :
+       {Row{3, 1, 1, {3}}, Row{3, 2, 1, {2, 1}}, Row{3, 4, 1, {1, 1, 1, 0}}, Row{0, 2, 1, {0, 0}},
+        Row{576, 2, 32, {288, 288}}, Row{576, 4, 32, {160, 160, 128, 128}}, Row{70, 2, 32, {64, 6}},
+        Row{64, 4, 32, {32, 32, 0, 0}}, Row{10, 2, 32, {10, 0}}}) {
     EXPECT_EQ(counts_of(cut_evenly(row.items, row.ranks, row.together)), row.counts)
         << row.items << " over " << row.ranks;
   }

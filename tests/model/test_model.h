@@ -49,8 +49,8 @@ struct Conditions {
   std::uint32_t chunk = 0;  // tokens of a sequence per step; 0: all at once
   KvCacheDtype element = kv::memory::Element::kF16;
   std::uint32_t block_tokens = 16;
-  std::uint64_t shuffle_seed = 0;         // shuffles the block ids
-  kv::memory::AttentionSpec policy = {};  // of every sequence; pages it lets go of become NaN
+  std::uint64_t shuffle_seed = 0;               // shuffles the block ids
+  kv::memory::AttentionSpec policy = {};        // of every sequence; pages it lets go of become NaN
   ranks::Communicator* communicator = nullptr;  // of several ranks, of which the first has logits
   std::uint64_t* bytes_exchanged = nullptr;     // takes what those exchanged
 };

@@ -69,11 +69,13 @@ std::vector<ModelCase> cases() {
   // latents with and without those of queries, experts with and without a shared one, sinks, rows
   // of other layers, biases, caps, scales.
   for (const char* const name :
-       {"stories260K", "tiny_mqa", "tiny_gqa", "tiny_window", "arch_deepseek2", "arch_deepseek3",
-        "arch_exaone4", "arch_gemma2", "arch_gemma3", "arch_gemma4", "arch_gemma4_moe",
-        "arch_gemma4_shared", "arch_glm4", "arch_glm47_flash", "arch_gpt_oss", "arch_granite",
-        "arch_granitemoe", "arch_mixtral", "arch_olmo2", "arch_olmo3", "arch_phi3_longrope",
-        "arch_qwen2", "arch_qwen2moe", "arch_qwen3moe", "arch_smollm3"}) {
+       {"stories260K",        "tiny_mqa",         "tiny_gqa",        "tiny_window",
+        "arch_deepseek2",     "arch_deepseek3",   "arch_exaone4",    "arch_gemma2",
+        "arch_gemma3",        "arch_gemma4",      "arch_gemma4_moe", "arch_gemma4_shared",
+        "arch_glm4",          "arch_glm47_flash", "arch_gpt_oss",    "arch_granite",
+        "arch_granitemoe",    "arch_mixtral",     "arch_olmo2",      "arch_olmo3",
+        "arch_phi3_longrope", "arch_qwen2",       "arch_qwen2moe",   "arch_qwen3moe",
+        "arch_smollm3"}) {
     made.push_back({name});
   }
   for (const char* const name : {"arch_gemma3", "arch_deepseek3", "arch_gpt_oss"}) {
@@ -99,8 +101,8 @@ TEST(RanksInvarianceOfTheDefaultModel, TheirNumberChangesNoLogit) {
   const std::vector<Tokens> sequences = {random_tokens(model.config(), 40, 6)};
   const auto alone = run_sequences(model, conditions, sequences);
   for (const std::uint32_t count : {2u, 3u, 4u}) {
-    ASSERT_TRUE(same_bits(run_over_ranks(model, conditions, count, sequences).front(),
-                          alone.front()))
+    ASSERT_TRUE(
+        same_bits(run_over_ranks(model, conditions, count, sequences).front(), alone.front()))
         << count << " ranks";
   }
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/core.h"
 #include "engine/runner.h"
@@ -16,6 +17,12 @@
 #include "kv/tiers/page_copier.h"
 
 namespace pagoda::engine {
+
+// The memory of one of several ranks.
+struct RankMemory {
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t kv_bytes = 0;
+};
 
 class Backend {
  public:
@@ -39,6 +46,10 @@ class Backend {
   // was uploaded: the same at every start with the same model. Nothing where weights stay in host
   // memory.
   virtual std::optional<std::uint64_t> weights_digest() const { return std::nullopt; }
+  // Returns the memory of every rank; empty where one process computes.
+  virtual std::vector<RankMemory> ranks() const { return {}; }
+  // Returns the bytes that ranks send to each other, all together, for a token and its logits.
+  virtual std::uint64_t bytes_exchanged_per_token() const { return 0; }
   virtual std::uint64_t kv_bytes() const = 0;
   // Returns how many tokens the cache holds when no group forgets any.
   virtual std::uint64_t kv_tokens() const = 0;

@@ -1,7 +1,5 @@
 #include "engine/backends/cpu_runner.h"
 
-#include <algorithm>
-
 #include "base/assert.h"
 #include "engine/nonfinite_rows.h"
 
@@ -30,16 +28,9 @@ void spoil_new_blocks(const Launch& launch, const kv::memory::PageBuffer& pages)
 CpuRunner::CpuRunner(model::Decoder& decoder, const kv::memory::PageBuffer& pages, ThreadPool& pool)
     : decoder_(decoder),
       pages_(pages),
-      pool_(pool),
-      masks_(decoder.rows_max(), pool.threads() > 1) {
-  const std::size_t vocabulary = decoder.config().vocabulary;
-  const std::size_t rows = std::min<std::size_t>(kLogitRowsMax, decoder.rows_max());
-  logits_.resize(rows * vocabulary);
+      sampler_(decoder.kernel_set(), decoder.config().vocabulary, decoder.rows_max(), pool) {
   tokens_.reserve(decoder.rows_max());
   nonfinite_.reserve(decoder.rows_max());
-  for (std::size_t i = 0; i < pool.threads(); ++i) {
-    scratch_.emplace_back(decoder.kernel_set(), vocabulary);
-  }
 }
 
 void CpuRunner::launch(const Launch& launch) {
@@ -50,21 +41,14 @@ void CpuRunner::launch(const Launch& launch) {
 #ifdef PAGODA_DEV_CHECKS
   spoil_new_blocks(launch, pages_);
 #endif
-  masks_.begin(launch.samples);
+  sampler_.begin(launch);
   forward(launch);
-  samples_.assign(place_results(launch.samples, progress_), Result<SampledToken>(SampledToken{}));
-  scores_.assign(launch.scores.size(), TokenScore{});
   hidden_.resize(launch.hidden_rows.size() * decoder_.config().width);
   if (!hidden_.empty()) decoder_.hidden(launch.hidden_rows, hidden_.data());
-  list_logit_rows(launch, logit_rows_);
-  const std::size_t group = logits_.size() / decoder_.config().vocabulary;
-  for (std::size_t begin = 0; begin < logit_rows_.size(); begin += group) {
-    const std::size_t count = std::min(group, logit_rows_.size() - begin);
-    const auto rows = std::span<const std::uint32_t>(logit_rows_).subspan(begin, count);
-    decoder_.logits(rows, logits_.data());
-    masks_.wait();
-    use_logits(launch, rows);
-  }
+  sampler_.sample(launch, [this](std::span<const std::uint32_t> rows, std::span<float> logits) {
+    decoder_.logits(rows, logits.data());
+    return true;
+  });
 }
 
 void CpuRunner::forward(const Launch& launch) {
@@ -86,32 +70,8 @@ void CpuRunner::forward(const Launch& launch) {
   }
 }
 
-// Samples and scores whose rows are among `rows`, whose logits were just computed.
-void CpuRunner::use_logits(const Launch& launch, std::span<const std::uint32_t> rows) {
-  const std::size_t vocabulary = decoder_.config().vocabulary;
-  const auto logits_of = [&](std::uint32_t row) -> std::span<const float> {
-    const auto at = std::lower_bound(rows.begin(), rows.end(), row);
-    if (at == rows.end() || *at != row) return {};
-    return std::span(logits_).subspan(static_cast<std::size_t>(at - rows.begin()) * vocabulary,
-                                      vocabulary);
-  };
-  pool_.run(launch.samples.size() + launch.scores.size(), [&](WorkRange range) {
-    SamplerScratch& scratch = scratch_[range.thread];
-    for (std::size_t i = range.begin; i < range.end; ++i) {
-      if (i < launch.samples.size()) {
-        const LaunchSample& sample = launch.samples[i];
-        sample_rows(
-            sample, progress_[i], samples_,
-            [&](std::uint32_t row) { return logits_of(sample.row + row); }, scratch);
-        continue;
-      }
-      const std::size_t score = i - launch.samples.size();
-      const auto logits = logits_of(launch.scores[score].row);
-      if (!logits.empty()) scores_[score] = score_row(logits, launch.scores[score], scratch);
-    }
-  });
+Collected CpuRunner::collect() {
+  return {sampler_.samples(), sampler_.scores(), nullptr, nonfinite_, hidden_};
 }
-
-Collected CpuRunner::collect() { return {samples_, scores_, nullptr, nonfinite_, hidden_}; }
 
 }  // namespace pagoda::engine

@@ -50,6 +50,7 @@ class PagedBackend : public Backend {
   explicit PagedBackend(const BackendOptions& options);
 
   ThreadPool& pool() { return pool_; }
+  std::uint64_t blocks() const { return cache_->pool().blocks(); }
   // Returns the bytes of a block in the device's memory; the host cannot read those of a GPU.
   virtual std::span<std::byte> page(kv::BlockId block) = 0;
 

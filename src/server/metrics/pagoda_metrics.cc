@@ -105,6 +105,9 @@ void write_requests(Exposition& page, const engine::Snapshot& now) {
     page.sample(now.sequences_finished[i], {{"reason", reason}});
   }
   page.counter("pagoda:preemptions", "Sequences that were preempted.", now.preemptions);
+  page.counter("pagoda:rank_exchanged_bytes",
+               "Bytes that the ranks of the model have sent to each other; 0 with one rank.",
+               now.bytes_exchanged);
 }
 
 void write_steps(Exposition& page, const Readings& readings) {

@@ -258,6 +258,7 @@ class Documents(unittest.TestCase):
         shown = {re.sub("_(bucket|sum|count)$", "", n) for n in names}
         missing = {re.sub("_(bucket|sum|count)$", "", n) for n in ours} - shown
         self.assertLessEqual(missing, {"pagoda:build_info", "pagoda:preemptions_total",
+                                       "pagoda:rank_exchanged_bytes_total",
                                        "pagoda:tenant_requests_finished_total"})
 
     def test_the_labels_in_queries_exist(self):
