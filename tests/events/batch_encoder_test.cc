@@ -127,7 +127,7 @@ TEST(BatchEncoder, TokensOfAPrivateBlockAreToldAsThoseOfASaltedOne) {
   BatchEncoder encoder({.block_tokens = 2});
   const std::vector<TokenId> tokens = {TokenId(7), TokenId(300)};
   encoder.add(stored(1, 0), tokens);
-  for (const std::uint8_t name : {2, 3, 4}) {
+  for (std::uint8_t name = 2; name <= 4; ++name) {
     kv::CacheEvent event = stored(name, static_cast<std::uint8_t>(name - 1));
     event.is_public = false;
     // The last is under a KV policy: its tokens are not told.

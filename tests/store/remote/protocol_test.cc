@@ -134,6 +134,12 @@ TEST(Protocol, LargeValuesAreTheSameHoweverTheirBytesAreCutAndWhereTheyArePut) {
                   .ends_with("!"));
 }
 
+TEST(Protocol, NoReplyWaitsForTheBytesOfTheNext) {
+  const auto protocol = protocol_of("redis://h");
+  EXPECT_EQ(replies_to(*protocol, "+OK\r", 5), "");
+  EXPECT_EQ(replies_to(*protocol, "\n:1\r\n", 5), "done\nnumber 1\n");
+}
+
 TEST(Protocol, AListWithoutAnEndIsAnError) {
   std::string endless;
   for (int i = 0; i < 10'000; ++i) endless += "*1\r\n$1000\r\n" + std::string(1000, 'a') + "\r\n";
