@@ -66,48 +66,56 @@ def wait_until(state, what):
 
 
 class Node:
-    def __init__(self, folder, options, more):
-        self.options = options
-        self.more = more
+    """A redis-server. `more`: arguments of its own, in which CONFIG is a file and BUS a port for it."""
+
+    def __init__(self, folder, options, more=(), watches=None):
         self.folder = folder
-        self.port = free_port()
+        self.options = options
+        self.more = list(more)
+        self.watches = watches  # of a sentinel: the port of its primary
         self.process = None
-        self.start()
+        for _ in range(5):  # a port that was free may be another's by now
+            self.port, self.bus = free_port(), free_port()
+            self.config = os.path.join(folder, f"{self.port}.conf")
+            if self.start():
+                return
+        raise SystemExit("redis_servers.py: redis-server does not start")
 
     def start(self):
-        name = os.path.join(self.folder, f"{self.port}.conf")
-        ports = ["--port", str(self.port)]
-        if self.options.tls:
-            cert, key = self.options.tls
-            ports = ["--port", "0", "--tls-port", str(self.port), "--tls-cert-file", cert,
-                     "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-replication", "yes",
-                     "--tls-cluster", "yes", "--tls-auth-clients", "optional"]
-        words = [word.replace("CONFIG", name) for word in self.more]
-        if "--sentinel" in words:
-            with open(name, "w", encoding="ascii") as config:
-                config.write(self.sentinel_config())
-            words = [name, "--sentinel"]
-        else:
-            words = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"] + words
-            if self.options.password:
-                words += ["--requirepass", self.options.password,
-                          "--masterauth", self.options.password]
-        if "--sentinel" not in words:
-            words = ports + ["--bind", "127.0.0.1", "--dir", self.folder] + words
+        """False: it has ended before it answered."""
+        words = self.sentinel_words() if self.watches else self.server_words()
         self.process = subprocess.Popen(["redis-server", *words], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        wait_until(lambda: self.call("PING") == "PONG", f"an answer at port {self.port}")
+        wait_until(lambda: self.process.poll() is not None or self.call("PING") == "PONG",
+                   f"an answer at port {self.port}")
+        return self.process.poll() is None
 
-    def sentinel_config(self):
-        primary = self.more[self.more.index("--sentinel") + 1]
+    def server_words(self):
+        words = ["--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--appendonly", "no",
+                 "--repl-diskless-sync-delay", "0"]
+        if self.options.tls:
+            cert, key = self.options.tls
+            words += ["--port", "0", "--tls-port", str(self.port), "--tls-cert-file", cert,
+                      "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-replication", "yes",
+                      "--tls-cluster", "yes", "--tls-auth-clients", "optional"]
+        else:
+            words += ["--port", str(self.port)]
+        if self.options.password:
+            words += ["--requirepass", self.options.password, "--masterauth", self.options.password]
+        return words + [word.replace("CONFIG", self.config).replace("BUS", str(self.bus))
+                        for word in self.more]
+
+    def sentinel_words(self):
         lines = [f"port {self.port}", "bind 127.0.0.1", f"dir {self.folder}",
-                 f"sentinel monitor {SERVICE} 127.0.0.1 {primary} 1",
+                 f"sentinel monitor {SERVICE} 127.0.0.1 {self.watches} 1",
                  f"sentinel down-after-milliseconds {SERVICE} 1000",
                  f"sentinel failover-timeout {SERVICE} 3000"]
         if self.options.password:
             lines += [f"sentinel auth-pass {SERVICE} {self.options.password}",
                       f"requirepass {self.options.password}"]
-        return "\n".join(lines) + "\n"
+        with open(self.config, "w", encoding="ascii") as config:
+            config.write("\n".join(lines) + "\n")
+        return [self.config, "--sentinel"]
 
     def kill(self):
         if self.process:
@@ -167,8 +175,7 @@ class Cluster:
                 "--cluster-allow-replica-migration", "no", "--cluster-require-full-coverage", "no"]
         count = options.primaries + options.replicas
         self.primaries = options.primaries
-        self.nodes = [Node(folder, options, more + ["--cluster-port", str(free_port())])
-                      for _ in range(count)]
+        self.nodes = [Node(folder, options, more + ["--cluster-port", "BUS"]) for _ in range(count)]
         self.join(options.primaries)
 
     def join(self, primaries):
@@ -180,8 +187,7 @@ class Cluster:
                           SLOTS * (i + 1) // primaries - 1)
         first = self.nodes[0]
         for node in self.nodes[1:]:
-            bus = node.more[node.more.index("--cluster-port") + 1]
-            first.call("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+            first.call("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
         ids = {node.id for node in self.nodes}
         for node in self.nodes:
             wait_until(lambda n=node: {line.split()[0] for line in
@@ -213,14 +219,6 @@ class Cluster:
 
     def by_port(self, port):
         return next(node for node in self.nodes if node.port == port)
-
-    def set_slot(self, slot, *words, last=()):
-        for node in self.alive():
-            if node not in last:
-                try:
-                    node.call("CLUSTER", "SETSLOT", slot, *words)
-                except ReplyError:  # a replica's business is its primary's
-                    pass
 
     def open_slot(self, slot, source, target):
         target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
@@ -264,11 +262,11 @@ class Cluster:
 
 class Sentinels:
     def __init__(self, folder, options):
-        primary = Node(folder, options, [])
+        primary = Node(folder, options)
         replica = Node(folder, options, ["--replicaof", f"127.0.0.1 {primary.port}"])
         wait_until(lambda: replica.info("replication").get("master_link_status") == "up",
                    "the replica follows")
-        self.watcher = Node(folder, options, ["--sentinel", str(primary.port)])
+        self.watcher = Node(folder, options, watches=primary.port)
         self.nodes = [primary, replica, self.watcher]
         wait_until(lambda: len(self.watcher.call("SENTINEL", "REPLICAS", SERVICE)) == 1,
                    "the sentinel knows the replica")
@@ -286,8 +284,7 @@ def obey(servers, words):
         servers.nodes[int(rest[0])].kill()
         return True
     if command == "start":
-        servers.nodes[int(rest[0])].start()
-        return True
+        return servers.nodes[int(rest[0])].start()
     if command == "redis":
         return servers.nodes[int(rest[0])].call(*rest[1:])
     if command == "owner":
@@ -304,6 +301,7 @@ def main():
     parser.add_argument("--password", default="")
     parser.add_argument("--tls", nargs=2, metavar=("CERT", "KEY"))
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     folder = tempfile.mkdtemp(prefix="pagoda_redis_")
     servers = None
     try:
