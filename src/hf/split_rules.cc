@@ -63,13 +63,24 @@ Result<std::string> pattern_of(const Step& step, bool& is_regex) {
   return pattern->text_or(is_regex ? "Regex" : "String", "");
 }
 
-// Characters outside ASCII as PCRE2 writes them, so that patterns can be compared.
+// The end of a piece, as DeepSeek's files write it. Oniguruma finds the whole run of white space;
+// src/text has the same without a search that begins at every one of its characters.
+constexpr std::string_view kSpacesAtEnd = R"(\s+$)";
+constexpr std::string_view kSpacesAtEndOnce = R"((?<!\s)\s++\z)";
+
+// Characters outside ASCII and the ends of lines as PCRE2 writes them, so that patterns can be
+// compared: files have them as they are, or escaped.
 std::string with_escapes(std::string_view pattern) {
   std::string escaped;
   for (std::size_t at = 0; at < pattern.size();) {
     const std::size_t bytes = std::max<std::size_t>(1, text::utf8_char_bytes(pattern.substr(at)));
     if (bytes == 1) {
-      escaped += pattern[at];
+      const char byte = pattern[at];
+      if (byte == '\r' || byte == '\n') {
+        escaped += byte == '\r' ? "\\r" : "\\n";
+      } else {
+        escaped += byte;
+      }
     } else {
       std::uint32_t code = static_cast<unsigned char>(pattern[at]) & (0xFFU >> (bytes + 1));
       for (std::size_t i = 1; i < bytes; ++i) {
@@ -115,9 +126,11 @@ class RulesReader {
   }
 
   Status read_normalizer(const Step& step) {
-    // Text is not normalised: src/text reads it as it was sent, and so do GGUF files of the models
-    // that ask for NFC.
-    if (step.type == "NFC") return ok_status();
+    if (step.type == "NFC") {
+      // Marks for spaces compose with nothing, so that the order of these steps does not matter.
+      rules_.nfc = true;
+      return ok_status();
+    }
     if (step.type == "Prepend") {
       ASSIGN_OR_RETURN(const std::string mark, step.fields.text_or("prepend", ""));
       if (mark != text::kSpaceMark) return refused_step(step, "expected U+2581");
@@ -174,7 +187,8 @@ class RulesReader {
                                             "supported",
                                             behavior, gguf::printable(pattern, 200)));
     }
-    patterns_.push_back(with_escapes(pattern));
+    patterns_.push_back(pattern == kSpacesAtEnd ? std::string(kSpacesAtEndOnce)
+                                                : with_escapes(pattern));
     return ok_status();
   }
 
@@ -197,32 +211,31 @@ class RulesReader {
     return ok_status();
   }
 
-  // Finds the family of src/text that cuts by the same patterns.
+  // Finds the family of src/text that cuts by the same patterns. Where several do, their names say
+  // whether whole words come first.
   Result<std::string> find_family() const {
     std::vector<std::string_view> patterns(patterns_.begin(), patterns_.end());
     // src/text has the two steps of StarCoder in one.
     if (patterns.size() == 2 && patterns[0] == R"(\p{N})" && patterns[1] == kGpt2Regex) {
-      if (!whole_words_first_) return std::string("starcoder");
+      return std::string("starcoder");
     }
-    bool is_known = false;
+    const text::PretokenizerFamily* found = nullptr;
     for (const text::PretokenizerFamily& family : text::pretokenizer_families()) {
       if (!std::equal(patterns.begin(), patterns.end(), family.patterns.begin(),
                       family.patterns.end())) {
         continue;
       }
-      is_known = true;
-      if (family.whole_words_first == whole_words_first_) return std::string(family.names.front());
+      const bool is_better = found == nullptr || (found->whole_words_first != whole_words_first_ &&
+                                                  family.whole_words_first == whole_words_first_);
+      if (is_better) found = &family;
     }
+    if (found != nullptr) return std::string(found->names.front());
     std::string listed;
     for (const std::string_view pattern : patterns) {
       listed += fmt::format("{}{}", listed.empty() ? "" : "  then  ", pattern);
     }
-    return unsupported(fmt::format("{}: {}",
-                                   is_known ? fmt::format("ignore_merges is {}, which is not "
-                                                          "supported with the regex",
-                                                          whole_words_first_)
-                                            : "the regex is not known to this version",
-                                   gguf::printable(listed, 1000)));
+    return unsupported(
+        fmt::format("the regex is not known to this version: {}", gguf::printable(listed, 1000)));
   }
 
   const JsonFields& tokenizer_;

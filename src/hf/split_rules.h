@@ -21,6 +21,7 @@ enum class SpacePrefix : std::uint8_t {
 struct SplitRules {
   bool byte_level = false;    // pieces are bytes in the printable alphabet of GPT-2
   bool marks_spaces = false;  // spaces become U+2581
+  bool nfc = false;           // texts are brought into NFC
   SpacePrefix prefix = SpacePrefix::kNever;
   std::string pretokenizer;  // the value of tokenizer.ggml.pre
 };

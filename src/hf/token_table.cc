@@ -18,8 +18,9 @@ using text::TokenType;
 
 class TableReader {
  public:
-  TableReader(const JsonFields& tokenizer, const JsonFields& model, TokenTable& table)
-      : tokenizer_(tokenizer), model_(model), table_(table) {}
+  TableReader(const JsonFields& tokenizer, const JsonFields& model, std::uint64_t tokens_max,
+              TokenTable& table)
+      : tokenizer_(tokenizer), model_(model), tokens_max_(tokens_max), table_(table) {}
 
   Status read() {
     RETURN_IF_ERROR(read_kind());
@@ -158,14 +159,19 @@ class TableReader {
     ASSIGN_OR_RETURN(const bool single_word, fields.flag_or("single_word", false));
     ASSIGN_OR_RETURN(const bool strips_before, fields.flag_or("lstrip", false));
     ASSIGN_OR_RETURN(const bool strips_after, fields.flag_or("rstrip", false));
-    if (single_word || strips_before) {
+    if (single_word) {
       return Error{ErrorCode::kUnsupported,
-                   fmt::format("{}token '{}' has {}, which is not supported", fields.place(),
-                               gguf::printable(text, kTokenBytesShown),
-                               single_word ? "single_word" : "lstrip")};
+                   fmt::format("{}token '{}' has single_word, which is not supported",
+                               fields.place(), gguf::printable(text, kTokenBytesShown))};
+    }
+    const bool is_known = id < is_set_.size() && is_set_[id];
+    if (id >= tokens_max_ && id < kTokensMax && !is_known) {
+      table_.left_out.push_back(text);
+      return ok_status();
     }
     if (table_.unknown == id) return set(id, text, TokenType::kUnknown);
     RETURN_IF_ERROR(set(id, text, special ? TokenType::kControl : TokenType::kUserDefined));
+    if (strips_before) table_.strips_before.push_back(static_cast<std::int32_t>(id));
     if (strips_after) table_.strips_after.push_back(static_cast<std::int32_t>(id));
     return ok_status();
   }
@@ -204,6 +210,7 @@ class TableReader {
 
   const JsonFields& tokenizer_;
   const JsonFields& model_;
+  std::uint64_t tokens_max_;
   TokenTable& table_;
   std::vector<bool> is_set_;
 };
@@ -215,10 +222,10 @@ std::optional<std::uint32_t> TokenTable::id_of(std::string_view text) const {
   return found == ids.end() ? std::nullopt : std::optional(found->second);
 }
 
-Status read_token_table(const JsonFields& tokenizer, TokenTable& table) {
+Status read_token_table(const JsonFields& tokenizer, std::uint64_t tokens_max, TokenTable& table) {
   ASSIGN_OR_RETURN(const std::optional<JsonFields> model, tokenizer.object("model"));
   if (!model) return tokenizer.missing("model");
-  return TableReader(tokenizer, *model, table).read();
+  return TableReader(tokenizer, *model, tokens_max, table).read();
 }
 
 }  // namespace pagoda::hf

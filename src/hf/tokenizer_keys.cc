@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "gguf/printable.h"
@@ -15,7 +17,11 @@
 namespace pagoda::hf {
 namespace {
 
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 constexpr std::size_t kTemplateNameBytesMax = 100;
+constexpr std::size_t kTemplatesMax = 32;
+constexpr const char* kMoreTemplates = "additional_chat_templates";
+constexpr const char* kTemplateEnd = ".jinja";
 
 // The tokens that the post_processor puts around a text.
 struct Frame {
@@ -25,6 +31,12 @@ struct Frame {
 
 std::string_view view_of(const gguf::MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+// The key of a template by its name; that of "default" has none.
+std::string template_key(std::string_view name) {
+  const bool is_default = name.empty() || name == "default";
+  return is_default ? std::string(kTemplateKey) : fmt::format("{}.{}", kTemplateKey, name);
 }
 
 // Reads one step of a post_processor into `frame`.
@@ -82,7 +94,8 @@ class TokenizerKeys {
     const std::string path = folder_.file("tokenizer.json");
     ASSIGN_OR_RETURN(const JsonValue root, read_json(builder_, path));
     ASSIGN_OR_RETURN(const JsonFields tokenizer, JsonFields::of(root, path + ": "));
-    RETURN_IF_ERROR(read_token_table(tokenizer, table_));
+    RETURN_IF_ERROR(
+        read_token_table(tokenizer, folder_.embedding_rows.value_or(UINT64_MAX), table_));
     RETURN_IF_ERROR(write_model(tokenizer));
     write_tokens();
     ASSIGN_OR_RETURN(const Frame frame, read_frame(tokenizer));
@@ -122,26 +135,64 @@ class TokenizerKeys {
     return ok_status();
   }
 
-  // A file of its own comes before the field.
-  Status write_chat_templates() {
-    const std::string key = "tokenizer.chat_template";
-    if (folder_.contains("chat_template.jinja")) {
-      ASSIGN_OR_RETURN(const gguf::MappedFile* const file,
-                       builder_.open(folder_.file("chat_template.jinja")));
-      RETURN_IF_ERROR(set_template(key, view_of(*file)));
+  Status set_template_file(const std::string& key, const std::string& name) {
+    ASSIGN_OR_RETURN(const gguf::MappedFile* const file, builder_.open(folder_.file(name)));
+    return set_template(key, view_of(*file));
+  }
+
+  // Templates beside the model's main one: additional_chat_templates/NAME.jinja.
+  Status write_additional_templates() {
+    if (!folder_.contains(kMoreTemplates)) return ok_status();
+    std::set<std::string> names;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder_.file(kMoreTemplates), error), end;
+         !error && at != end; at.increment(error)) {
+      if (at->path().extension() == kTemplateEnd) names.insert(at->path().stem().string());
     }
-    const JsonFields config = tokenizer_config();
+    if (error || names.size() > kTemplatesMax) {
+      return Error{ErrorCode::kIo,
+                   fmt::format("{}: {}", folder_.file(kMoreTemplates),
+                               error ? fmt::format("cannot list: {}", error.message())
+                                     : fmt::format("holds {} templates, the limit is {}",
+                                                   names.size(), kTemplatesMax))};
+    }
+    for (const std::string& name : names) {
+      RETURN_IF_ERROR(set_template_file(
+          template_key(name), fmt::format("{}/{}{}", kMoreTemplates, name, kTemplateEnd)));
+    }
+    return ok_status();
+  }
+
+  // Files of their own come before those of older versions: a JSON file for models that see images,
+  // then a field. Templates of one place are taken together.
+  Status write_chat_templates() {
+    if (folder_.contains("chat_template.jinja")) {
+      RETURN_IF_ERROR(set_template_file(std::string(kTemplateKey), "chat_template.jinja"));
+    }
+    RETURN_IF_ERROR(write_additional_templates());
+    if (builder_.has_key(kTemplateKey)) return ok_status();
+    constexpr const char* kOldName = "chat_template.json";
+    ASSIGN_OR_RETURN(const Document old, read_if_there(kOldName));
+    RETURN_IF_ERROR(write_template_field(fields_of(old, kOldName)));
+    if (builder_.has_key(kTemplateKey)) return ok_status();
+    return write_template_field(tokenizer_config());
+  }
+
+  Status write_template_field(const JsonFields& config) {
     const JsonValue* const given = config.find("chat_template");
     if (given == nullptr) return ok_status();
-    if (given->is_string()) return set_template(key, given->get_ref<const std::string&>());
-    if (!given->is_array()) return config.wrong_type("chat_template", "a text or a list of texts");
+    if (given->is_string()) return set_template(template_key(""), given->get<std::string>());
+    if (!given->is_array() || given->size() > kTemplatesMax) {
+      return config.wrong_type("chat_template",
+                               fmt::format("a text or a list of at most {} texts", kTemplatesMax));
+    }
     for (const JsonValue& named : *given) {
       ASSIGN_OR_RETURN(const JsonFields fields,
                        JsonFields::of(named, config.place() + "chat_template: "));
       ASSIGN_OR_RETURN(const std::string name, fields.text_or("name", "default"));
       ASSIGN_OR_RETURN(const std::string text, fields.text_or("template", ""));
       if (name.size() > kTemplateNameBytesMax) return fields.refused("name", "which is too long");
-      RETURN_IF_ERROR(set_template(name == "default" ? key : key + "." + name, text));
+      RETURN_IF_ERROR(set_template(template_key(name), text));
     }
     return ok_status();
   }
@@ -194,7 +245,11 @@ class TokenizerKeys {
     builder_.set_text("tokenizer.ggml.model",
                       !pairs ? "unigram" : (rules.byte_level ? "gpt2" : "bpe"));
     builder_.set_text("tokenizer.ggml.pre", rules.pretokenizer);
-    if (rules.byte_level) return ok_status();
+    builder_.set_flag("pagoda.tokenizer.nfc", rules.nfc);
+    if (rules.byte_level) {
+      builder_.set_flag("pagoda.tokenizer.whole_words_first", table_.ignore_merges);
+      return ok_status();
+    }
     builder_.set_flag("tokenizer.ggml.add_space_prefix", rules.prefix != SpacePrefix::kNever);
     builder_.set_flag("pagoda.tokenizer.space_prefix_at_start_only",
                       rules.prefix == SpacePrefix::kStartUnlessSpace);
@@ -210,7 +265,13 @@ class TokenizerKeys {
     std::vector<std::int32_t> types;
     for (const text::TokenType type : table_.types) types.push_back(static_cast<int>(type));
     builder_.set_integers("tokenizer.ggml.token_type", types);
+    builder_.set_integers("pagoda.tokenizer.strips_before", table_.strips_before);
     builder_.set_integers("pagoda.tokenizer.strips_after", table_.strips_after);
+    if (!table_.left_out.empty()) {
+      builder_.set_texts(
+          "pagoda.tokenizer.left_out",
+          std::vector<std::string_view>(table_.left_out.begin(), table_.left_out.end()));
+    }
     if (table_.unknown) builder_.set_unsigned("tokenizer.ggml.unknown_token_id", *table_.unknown);
     if (table_.model == TokenModel::kUnigram) {
       builder_.set_numbers("tokenizer.ggml.scores", table_.scores);

@@ -2,6 +2,8 @@
 // generation_config.json) in GGUF's keys.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -16,6 +18,8 @@ struct FolderFiles {
   const std::string& path;
   const std::set<std::string>& names;
   const JsonValue& config;  // config.json
+  // How many tokens the model's embedding has, where that is known.
+  std::optional<std::uint64_t> embedding_rows = {};
 
   bool contains(const std::string& name) const { return names.contains(name); }
   std::string file(const std::string& name) const { return path + "/" + name; }

@@ -15,6 +15,7 @@ namespace pagoda::text {
 namespace {
 
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kWholeWordsKey = "pagoda.tokenizer.whole_words_first";
 
 }  // namespace
 
@@ -31,6 +32,8 @@ Result<std::unique_ptr<BytePairEncoder>> BytePairEncoder::load(const gguf::Metad
   ASSIGN_OR_RETURN(Pretokenizer pretokenizer, Pretokenizer::compile(family));
   std::unique_ptr<BytePairEncoder> encoder(
       new BytePairEncoder(vocabulary, std::move(pretokenizer), family));
+  ASSIGN_OR_RETURN(encoder->whole_words_first_,
+                   metadata.flag_or(kWholeWordsKey, family.whole_words_first));
   encoder->read_pieces();
   // Kimi's vocabulary is in the order of its merges, and the file has no list of them.
   if (!metadata.contains(kMerges) && vocabulary.pretokenizer == "kimi-k2") {

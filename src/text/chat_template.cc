@@ -12,6 +12,7 @@ namespace pagoda::text {
 namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+constexpr std::string_view kToolUseKey = "tokenizer.chat_template.tool_use";
 
 // Current templates take a few hundred steps for conversations as small as the probes.
 constexpr jinja::RenderLimits kProbeLimits = {.steps = 100'000, .bytes = 16U << 20};
@@ -94,8 +95,17 @@ Result<ChatTemplate> ChatTemplate::load(const gguf::Metadata& metadata,
     return Error{ErrorCode::kNotFound, fmt::format("{}: the model has no chat template ({})",
                                                    metadata.source(), kTemplateKey)};
   }
-  ASSIGN_OR_RETURN(const std::string_view source, metadata.text(kTemplateKey));
-  return parse_of(fmt::format("{}: {}", metadata.source(), kTemplateKey), source, tokenizer);
+  const auto parse_key = [&](std::string_view key) -> Result<ChatTemplate> {
+    ASSIGN_OR_RETURN(const std::string_view source, metadata.text(key));
+    return parse_of(fmt::format("{}: {}", metadata.source(), key), source, tokenizer);
+  };
+  ASSIGN_OR_RETURN(ChatTemplate main, parse_key(kTemplateKey));
+  if (!metadata.contains(kToolUseKey)) return main;
+  ASSIGN_OR_RETURN(ChatTemplate tool_use, parse_key(kToolUseKey));
+  main.source_ += '\n';
+  main.source_ += tool_use.source_;
+  main.tool_use_ = std::make_shared<const ChatTemplate>(std::move(tool_use));
+  return main;
 }
 
 Result<ChatTemplate> ChatTemplate::load_file(const std::string& path, const Tokenizer& tokenizer) {
@@ -232,6 +242,7 @@ void ChatTemplate::find_traits() {
 
 Result<OriginText> ChatTemplate::render(const Conversation& conversation,
                                         const jinja::RenderLimits& limits) const {
+  if (tool_use_ && !conversation.tools.is_null()) return tool_use_->render(conversation, limits);
   const bool continues = conversation.continue_final_message;
   const auto bind = [&](jinja::Heap& heap, jinja::Scope& scope) {
     if (specials_.bos) scope.set("bos_token", heap.text(*specials_.bos));

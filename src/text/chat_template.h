@@ -1,6 +1,7 @@
 // Renders a conversation to the prompt format that its model was trained on.
 //
-// The template is the model's own (tokenizer.chat_template in its file) or one from a file. Where a
+// The template is the model's own (tokenizer.chat_template in its file) or one from a file. A model
+// may have another for conversations with tools (tokenizer.chat_template.tool_use). Where a
 // template does not accept what clients send, the conversation is rewritten to a form that it
 // accepts. Which forms it accepts is probed once, by rendering small conversations when the
 // template is loaded.
@@ -76,6 +77,7 @@ class ChatTemplate {
                             const jinja::RenderLimits& limits = {}) const;
 
   const TemplateTraits& traits() const { return traits_; }
+  // The template's text, and after it that of the one for tools.
   std::string_view source() const { return source_; }
 
  private:
@@ -96,6 +98,7 @@ class ChatTemplate {
   std::string source_;
   SpecialTexts specials_;
   TemplateTraits traits_;
+  std::shared_ptr<const ChatTemplate> tool_use_;  // renders conversations with tools; may be null
 };
 
 SpecialTexts special_texts(const Tokenizer& tokenizer);

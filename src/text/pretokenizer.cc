@@ -86,6 +86,10 @@ constexpr std::array<std::string_view, 6> kDeepseekLlm = {
     R"((?<!\s)\s++\z)",
     PAGODA_CJK_AND_BELOW,
     R"(\p{N}+)"};
+// The same with one digit a piece.
+constexpr std::array<std::string_view, 6> kDeepseekV2 = {kDeepseekLlm[0], kDeepseekLlm[1],
+                                                         kDeepseekLlm[2], kDeepseekLlm[3],
+                                                         kDeepseekLlm[4], R"(\p{N})"};
 constexpr std::array<std::string_view, 5> kDeepseekCoder = {
     R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", PAGODA_CJK_AND_BELOW, R"(\p{N})"};
 constexpr std::array<std::string_view, 3> kDeepseekV3 = {
@@ -135,6 +139,7 @@ constexpr std::array<std::string_view, 9> kStarcoderNames = {"starcoder", "refac
                                                              "minerva",   "minerva-7b", "mellum2"};
 constexpr std::array<std::string_view, 1> kFalconNames = {"falcon"};
 constexpr std::array<std::string_view, 1> kDeepseekLlmNames = {"deepseek-llm"};
+constexpr std::array<std::string_view, 1> kDeepseekV2Names = {"deepseek-v2"};
 constexpr std::array<std::string_view, 1> kDeepseekCoderNames = {"deepseek-coder"};
 constexpr std::array<std::string_view, 5> kDeepseekV3Names = {"deepseek-v3", "hunyuan-dense",
                                                               "joyai", "joyai-llm", "hy_v4"};
@@ -168,6 +173,7 @@ constexpr PretokenizerFamily kFamilies[] = {
     {kStarcoderNames, kStarcoder},
     {kFalconNames, kFalcon},
     {kDeepseekLlmNames, kDeepseekLlm},
+    {kDeepseekV2Names, kDeepseekV2},
     {kDeepseekCoderNames, kDeepseekCoder},
     {kDeepseekV3Names, kDeepseekV3},
     {kBloomNames, kBloom},

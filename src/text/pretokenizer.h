@@ -18,7 +18,8 @@ namespace pagoda::text {
 struct PretokenizerFamily {
   std::span<const std::string_view> names;  // the values of tokenizer.ggml.pre
   std::span<const std::string_view> patterns;
-  // A piece that is a token becomes that token, whatever the merges say.
+  // A piece that is a token becomes that token, whatever the merges say. A file that has
+  // pagoda.tokenizer.whole_words_first decides it itself.
   bool whole_words_first = false;
   bool add_bos = false;  // the default where the file does not say
   // A run of newlines that is a token becomes that token, whatever the merges say.

@@ -20,6 +20,21 @@ std::size_t leading_space_bytes(std::string_view text) {
   }
 }
 
+// Returns the bytes of the white space that `text` ends with.
+std::size_t trailing_space_bytes(std::string_view text) {
+  constexpr std::size_t kSpaceBytesMax = 3;
+  std::size_t end = text.size();
+  for (bool found = true; found;) {
+    found = false;
+    for (std::size_t bytes = 1; bytes <= std::min(kSpaceBytesMax, end) && !found; ++bytes) {
+      const std::string_view last = text.substr(end - bytes, bytes);
+      found = utf8_char_bytes(last) == bytes && is_white_space(utf8_code_point(last, bytes));
+      if (found) end -= bytes;
+    }
+  }
+  return text.size() - end;
+}
+
 bool is_within(const TokenTrie::Match& match, std::span<const TextRange> ranges) {
   const auto after =
       std::upper_bound(ranges.begin(), ranges.end(), match.begin,
@@ -53,7 +68,9 @@ void TokenTrie::insert(std::string_view text, TokenId id) {
 }
 
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
-    : user_defined_(vocabulary.size()), strips_after_(vocabulary.strips_after) {
+    : user_defined_(vocabulary.size()),
+      strips_before_(vocabulary.strips_before),
+      strips_after_(vocabulary.strips_after) {
   for (std::uint32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id(i);
     const TokenType type = vocabulary.type(id);
@@ -69,17 +86,21 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary)
 SpecialTokens::Cut SpecialTokens::cut(std::string_view text, std::size_t from,
                                       std::span<const TextRange> allowed) const {
   const TokenTrie& trie = allowed.empty() ? always_ : all_;
-  const Cut rest{text.substr(from), std::nullopt, text.size()};
+  const Cut rest{text.substr(from), std::nullopt, text.size(), text.size()};
   if (trie.empty()) return rest;
   const auto match = trie.find_next(text, from, [&](const TokenTrie::Match& found) {
     return user_defined_[found.id.value()] || is_within(found, allowed);
   });
   if (!match) return rest;
+  std::string_view before = text.substr(from, match->begin - from);
+  if (!strips_before_.empty() && strips_before_[match->id.value()]) {
+    before.remove_suffix(trailing_space_bytes(before));
+  }
   std::size_t next = match->end;
   if (!strips_after_.empty() && strips_after_[match->id.value()]) {
     next += leading_space_bytes(text.substr(next));
   }
-  return {text.substr(from, match->begin - from), match->id, next};
+  return {before, match->id, match->begin, next};
 }
 
 }  // namespace pagoda::text

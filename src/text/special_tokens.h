@@ -87,7 +87,8 @@ class SpecialTokens {
   struct Cut {
     std::string_view before;  // text without a special token; may be empty
     std::optional<TokenId> token;
-    std::size_t next;  // the offset to continue at; the size of the text when done
+    std::size_t begin;  // the offset of the token's own text, after white space that it strips
+    std::size_t next;   // the offset to continue at; the size of the text when done
   };
   // Returns the text from `from` to the next special token, and that token. Control tokens match
   // where all their bytes are in one of `allowed`, which are ascending and do not touch.
@@ -97,7 +98,9 @@ class SpecialTokens {
   TokenTrie always_;  // user-defined tokens
   TokenTrie all_;
   std::vector<bool> user_defined_;  // by token
-  std::vector<bool> strips_after_;  // by token; empty when no token strips
+  // By token; empty when no token strips the white space before or after it.
+  std::vector<bool> strips_before_;
+  std::vector<bool> strips_after_;
 };
 
 }  // namespace pagoda::text

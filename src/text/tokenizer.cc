@@ -9,6 +9,7 @@
 #include "gguf/printable.h"
 #include "text/byte_pair.h"
 #include "text/end_tokens.h"
+#include "text/nfc.h"
 #include "text/pretokenizer.h"
 #include "text/sentence_piece.h"
 #include "text/token_offsets.h"
@@ -26,6 +27,7 @@ struct Tokenizer::State {
   std::optional<SpecialTokens> specials;
   std::unique_ptr<FragmentEncoder> encoder;
   std::size_t token_bytes_max = 0;
+  bool normalises = false;  // text is encoded in NFC
   mutable WorkspacePool workspaces;
 };
 
@@ -60,6 +62,14 @@ std::size_t find_token_bytes_max(const Vocabulary& vocabulary) {
     if (has_marks) most = std::max(most, vocabulary.texts[i].size());
   }
   return most;
+}
+
+// Does the vocabulary expect a text in NFC? GGUF files do not say; those of Qwen do.
+Result<bool> expects_nfc(const gguf::Metadata& metadata, const Vocabulary& vocabulary) {
+  const std::string& pre = vocabulary.pretokenizer;
+  const bool is_qwen =
+      vocabulary.family == TokenizerFamily::kBytePair && (pre == "qwen2" || pre == "qwen35");
+  return metadata.flag_or("pagoda.tokenizer.nfc", is_qwen);
 }
 
 bool needs_id(const gguf::Metadata& metadata, Vocabulary& vocabulary, bool add,
@@ -97,12 +107,14 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
                             vocabulary.bos, "BOS");
   state->add_eos =
       needs_id(metadata, vocabulary, vocabulary.add_eos.value_or(false), vocabulary.eos, "EOS");
-  state->token_bytes_max = find_token_bytes_max(vocabulary);
+  ASSIGN_OR_RETURN(state->normalises, expects_nfc(metadata, vocabulary));
+  state->token_bytes_max =
+      find_token_bytes_max(vocabulary) * (state->normalises ? kNfcBytesMax : 1);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
-// Calls on_fragment(fragment, after_break) and on_special(id, offset) in the order of the text;
-// both return whether to continue.
+// Calls on_fragment(fragment) and on_special(id, offset) in the order of the text; both return
+// whether to continue.
 template <class OnFragment, class OnSpecial>
 bool Tokenizer::encode_parts(std::string_view text, std::span<const TextRange> special,
                              const OnFragment& on_fragment, const OnSpecial& on_special) const {
@@ -111,13 +123,14 @@ bool Tokenizer::encode_parts(std::string_view text, std::span<const TextRange> s
     const SpecialTokens::Cut cut = state_->specials->cut(text, at, special);
     std::string_view rest = cut.before;
     while (!rest.empty()) {
-      const std::string_view fragment = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
-      if (!on_fragment(fragment, after_break)) return false;
-      rest.remove_prefix(fragment.size());
+      const std::string_view bytes = rest.substr(0, FragmentEncoder::kFragmentBytesMax);
+      const auto begin = static_cast<std::size_t>(bytes.data() - text.data());
+      if (!on_fragment(Fragment{bytes, begin, after_break})) return false;
+      rest.remove_prefix(bytes.size());
       after_break = false;
     }
     if (cut.token.has_value()) {
-      if (!on_special(*cut.token, at + cut.before.size())) return false;
+      if (!on_special(*cut.token, cut.begin)) return false;
       after_break = !state_->vocabulary.space_prefix_at_start_only;
     }
     at = cut.next;
@@ -140,6 +153,27 @@ bool Tokenizer::may_fit(std::string_view fragment, std::size_t tokens,
   return static_cast<std::size_t>(spelt) / bytes_max <= room;
 }
 
+// Appends the tokens of a fragment that begins at byte `base` of the text, and where each begins,
+// where `begins` is not null. Returns false when there are more than tokens_max.
+bool Tokenizer::encode_fragment(const Fragment& fragment, EncodeWorkspace& workspace,
+                                std::size_t tokens_max, std::vector<TokenId>& ids,
+                                std::vector<std::size_t>* begins) const {
+  const std::size_t before = ids.size();
+  if (!may_fit(fragment.bytes, before, tokens_max)) return false;
+  std::optional<NfcText> normalised;
+  if (state_->normalises) normalised.emplace(fragment.bytes);
+  const std::string_view bytes = normalised ? normalised->bytes() : fragment.bytes;
+  state_->encoder->encode(bytes, fragment.after_break, workspace, tokens_max, ids);
+  if (ids.size() > tokens_max) return false;
+  if (begins == nullptr) return true;
+  TokenOffsets offsets(state_->vocabulary, bytes, fragment.after_break);
+  for (std::size_t i = before; i < ids.size(); ++i) {
+    const std::size_t offset = offsets.next(ids[i]);
+    begins->push_back(fragment.begin + (normalised ? normalised->place_of(offset) : offset));
+  }
+  return true;
+}
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   return std::move(encode_within(text, options, SIZE_MAX)).value();
 }
@@ -154,10 +188,8 @@ std::optional<std::vector<TokenId>> Tokenizer::encode_within(std::string_view te
   const TextRange everywhere{0, text.size()};
   const bool whole = encode_parts(
       text, {&everywhere, options.special ? 1U : 0U},
-      [&](std::string_view fragment, bool after_break) {
-        if (!may_fit(fragment, tokens.size(), tokens_max)) return false;
-        state_->encoder->encode(fragment, after_break, *workspace, tokens_max, tokens);
-        return tokens.size() <= tokens_max;
+      [&](const Fragment& fragment) {
+        return encode_fragment(fragment, *workspace, tokens_max, tokens, nullptr);
       },
       [&](TokenId id, std::size_t) {
         tokens.push_back(id);
@@ -174,17 +206,8 @@ std::optional<TokensWithOffsets> Tokenizer::encode_with_offsets_within(
   WorkspacePool::Lease workspace = state_->workspaces.borrow();
   const bool whole = encode_parts(
       text, special,
-      [&](std::string_view fragment, bool after_break) {
-        const std::size_t before = tokens.ids.size();
-        if (!may_fit(fragment, before, tokens_max)) return false;
-        state_->encoder->encode(fragment, after_break, *workspace, tokens_max, tokens.ids);
-        if (tokens.ids.size() > tokens_max) return false;
-        const auto base = static_cast<std::size_t>(fragment.data() - text.data());
-        TokenOffsets offsets(state_->vocabulary, fragment, after_break);
-        for (std::size_t i = before; i < tokens.ids.size(); ++i) {
-          tokens.begins.push_back(base + offsets.next(tokens.ids[i]));
-        }
-        return true;
+      [&](const Fragment& fragment) {
+        return encode_fragment(fragment, *workspace, tokens_max, tokens.ids, &tokens.begins);
       },
       [&](TokenId id, std::size_t place) {
         tokens.ids.push_back(id);

@@ -21,6 +21,8 @@
 
 namespace pagoda::text {
 
+struct EncodeWorkspace;
+
 struct EncodeOptions {
   // Recognises the text of control tokens ("<|im_start|>") as those tokens. User-defined tokens are
   // always recognised.
@@ -92,11 +94,19 @@ class Tokenizer {
 
  private:
   struct State;
+  // A text without special tokens, or a part of one.
+  struct Fragment {
+    std::string_view bytes;
+    std::size_t begin;  // in the whole text
+    bool after_break;   // nothing but a special token comes before
+  };
   // Visits fragments and special tokens of `text` in order while the visitors return true. Returns
   // false when one of them stopped the walk.
   template <class OnFragment, class OnSpecial>
   bool encode_parts(std::string_view text, std::span<const TextRange> special,
                     const OnFragment& on_fragment, const OnSpecial& on_special) const;
+  bool encode_fragment(const Fragment& fragment, EncodeWorkspace& workspace, std::size_t tokens_max,
+                       std::vector<TokenId>& ids, std::vector<std::size_t>* begins) const;
   bool may_fit(std::string_view fragment, std::size_t tokens, std::size_t tokens_max) const;
   explicit Tokenizer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

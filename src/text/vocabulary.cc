@@ -190,6 +190,19 @@ void warn_of_gaps(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   }
 }
 
+// Added tokens that the model's embedding has no rows for.
+Status warn_of_left_out(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  constexpr std::string_view kLeftOut = "pagoda.tokenizer.left_out";
+  if (!metadata.contains(kLeftOut)) return ok_status();
+  ASSIGN_OR_RETURN(const std::vector<std::string_view> texts, metadata.texts(kLeftOut));
+  if (texts.empty()) return ok_status();
+  vocabulary.warnings.push_back(fmt::format(
+      "{}: {} added tokens are beyond the {} of the model's embedding and are left out: '{}'{}",
+      metadata.source(), texts.size(), vocabulary.size(),
+      gguf::printable(texts.front(), kShownBytesMax), texts.size() > 1 ? " and others" : ""));
+  return ok_status();
+}
+
 Result<std::optional<bool>> optional_flag(const gguf::Metadata& metadata, std::string_view key) {
   if (!metadata.contains(key)) return std::optional<bool>();
   ASSIGN_OR_RETURN(const bool flag, metadata.flag_or(key, false));
@@ -221,21 +234,31 @@ bool keeps_space_after(std::string_view text) {
   return text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
 }
 
-// A list of tokens that strip the white space after them; a file without one is judged by its name.
-Status read_strips(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
-  constexpr std::string_view kStrips = "pagoda.tokenizer.strips_after";
-  if (metadata.contains(kStrips)) {
-    ASSIGN_OR_RETURN(const std::vector<std::int64_t> ids, metadata.integers(kStrips));
-    if (!ids.empty()) vocabulary.strips_after.resize(vocabulary.size());
-    for (const std::int64_t id : ids) {
-      if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) {
-        return Error{ErrorCode::kOutOfRange,
-                     fmt::format("{}: {} names token {} of {}", metadata.source(), kStrips, id,
-                                 vocabulary.size())};
-      }
-      vocabulary.strips_after[static_cast<std::size_t>(id)] = true;
+// Sets `strips` from a list of tokens.
+Status read_strip_list(const gguf::Metadata& metadata, std::string_view key, std::size_t tokens,
+                       std::vector<bool>& strips) {
+  ASSIGN_OR_RETURN(const std::vector<std::int64_t> ids, metadata.integers(key));
+  if (!ids.empty()) strips.resize(tokens);
+  for (const std::int64_t id : ids) {
+    if (id < 0 || static_cast<std::size_t>(id) >= tokens) {
+      return Error{ErrorCode::kOutOfRange,
+                   fmt::format("{}: {} names token {} of {}", metadata.source(), key, id, tokens)};
     }
-    return ok_status();
+    strips[static_cast<std::size_t>(id)] = true;
+  }
+  return ok_status();
+}
+
+// Lists of tokens that strip the white space beside them; a file without one is judged by its name.
+Status read_strips(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  constexpr std::string_view kBefore = "pagoda.tokenizer.strips_before";
+  constexpr std::string_view kAfter = "pagoda.tokenizer.strips_after";
+  const std::size_t tokens = vocabulary.size();
+  if (metadata.contains(kBefore)) {
+    RETURN_IF_ERROR(read_strip_list(metadata, kBefore, tokens, vocabulary.strips_before));
+  }
+  if (metadata.contains(kAfter)) {
+    return read_strip_list(metadata, kAfter, tokens, vocabulary.strips_after);
   }
   ASSIGN_OR_RETURN(const std::string_view name, metadata.text_or("general.name", ""));
   std::string lower(name);
@@ -296,6 +319,7 @@ Result<Vocabulary> load_vocabulary(const gguf::Metadata& metadata) {
   note_single_bytes(vocabulary);
   RETURN_IF_ERROR(read_special_ids(metadata, vocabulary));
   RETURN_IF_ERROR(read_flags(metadata, vocabulary));
+  RETURN_IF_ERROR(warn_of_left_out(metadata, vocabulary));
   warn_of_gaps(metadata, vocabulary);
   return vocabulary;
 }

@@ -50,7 +50,9 @@ struct Vocabulary {
   bool space_prefix_at_start_only = false;
   // Text that begins with a space gets no prefix.
   bool space_prefix_unless_space = false;
-  // Special tokens that strip the white space after them (Phi-3); empty when none does.
+  // Special tokens that strip the white space before them (Phi-4) or after them (Phi-3, Phi-4);
+  // empty when none does.
+  std::vector<bool> strips_before;
   std::vector<bool> strips_after;
 
   std::vector<std::string> warnings;

@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "cli/captured_command.h"
 #include "test_data.h"
@@ -41,6 +46,28 @@ TEST(Template, JsonHasTheSame) {
       EXPECT_EQ(turn.contains("cause"), turn["lost_tokens"].get<int>() > 0);
     }
   }
+}
+
+// A folder whose template for tools lies beside its main one, which knows none.
+TEST(Template, TheTemplateForToolsIsTheOneThatCallsAreReadBy) {
+  const std::string data = test_data();
+  const std::string folder = testing::TempDir() + "/template_tools_" + std::to_string(::getpid());
+  std::filesystem::copy(data + "/models/hf_qwen2_words", folder);
+  std::filesystem::copy(data + "/hf_tokenizers/qwen2/tokenizer.json", folder);
+  std::ofstream(folder + "/chat_template.jinja")
+      << "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  const auto calls_of = [&] {
+    const Captured shown = run_captured({"template", "check", folder, "--json"});
+    EXPECT_EQ(shown.exit_status, 0) << shown.err;
+    return nlohmann::json::parse(shown.out)["tool_calls"]["from"].get<std::string>();
+  };
+  EXPECT_EQ(calls_of(), "generic");
+  std::filesystem::create_directory(folder + "/additional_chat_templates");
+  std::filesystem::copy(data + "/chat/templates/qwen3.jinja",
+                        folder + "/additional_chat_templates/tool_use.jinja");
+  EXPECT_EQ(calls_of(), "derived");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Template, AnUnknownParserIsAnErrorWithItsFlag) {

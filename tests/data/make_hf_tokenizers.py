@@ -16,19 +16,10 @@ import sys
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         processors, trainers)
 
+from hf_regexes import CL100K, DEEPSEEK_LLM, DEEPSEEK_V3, O200K, QWEN2
+
 MARK = "\u2581"
 BYTES = [f"<0x{i:02X}>" for i in range(256)]
-CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-LLAMA3 = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES
-QWEN2 = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES
-UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-GPT4O = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTIONS}?|"
-         rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTIONS}?|"
-         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + SPACES)
-DEEPSEEK3 = [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-             r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
-             r"| ?[\p{P}\p{S}]+[\r\n]*|" + SPACES]
 
 TEXTS = [
     "", " ", "  ", "\n", "\n\n\n", " \n ", "a", " a", "  a", "a ", "Hello, world!", " Hello  world   !",
@@ -39,6 +30,8 @@ TEXTS = [
     "<|user|>hi<|end|>\n<|assistant|>", "<|user|>   hi <|end|>  there<|end|>", "x<|user|>", "<s>start</s> and more",
     "<s> start", "text <tool>call</tool> text", "<tool> <tool>", "<unk> <0x41> <0xZZ>", "<|us", "\x00\x01\x7f",
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐍈 𠜎", "word " * 30, "In 1923 , the construction of the house began .",
+    "\ta\t\tb  \n  c\r\n\u3000\u3000d \u2028 e   ", "1234567 8.90,12 \u0661\u0662 \u00bd\u00b2 x1y22z333",
+    "the house  house houses", "a  <|user|>  b\n<|end|>\n\u2003<|user|> <|end|>c",
     "one of the  most   of\nthe", "cost \u20acuro 5 \u20acu \u20ac",
 ]
 
@@ -118,7 +111,7 @@ def make(folder):
     lines = corpus(folder)
     tags = ("<|user|>", "<|assistant|>", "<|end|>")
 
-    made = byte_level(lines, regex(LLAMA3), ignore_merges=True)
+    made = byte_level(lines, regex(CL100K), ignore_merges=True)
     made.add_special_tokens(specials("<s>", "</s>", *tags))
     frame(made, "<s>")
     yield "llama3", made, {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
@@ -140,10 +133,29 @@ def make(folder):
     made.add_special_tokens(specials(*tags, rstrip=True))
     yield "digits", made, {"eos_token": "<|end|>"}
 
-    made = byte_level(lines, regex(GPT4O))
+    made = byte_level(lines, regex(O200K))
     yield "gpt4o", made, {}
 
-    made = byte_level(lines, regex(*DEEPSEEK3))
+    # A word that no merges lead to: it is found whole, where it is a piece.
+    made = byte_level(lines, regex(O200K), ignore_merges=True)
+    data = json.loads(made.to_str())
+    data["model"]["vocab"]["\u0120house"] = len(data["model"]["vocab"])
+    yield "gpt_oss", Tokenizer.from_str(json.dumps(data)), {}
+
+    made = byte_level(lines, pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in DEEPSEEK_LLM]
+        + [pre_tokenizers.Digits(individual_digits=True),
+           pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]))
+    made.post_processor = processors.ByteLevel(trim_offsets=False)
+    yield "deepseek2", made, {}
+
+    made = byte_level(lines, pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(CL100K), "removed", invert=True),
+         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]))
+    made.add_special_tokens(specials(*tags, lstrip=True, rstrip=True))
+    yield "phi4", made, {"eos_token": "<|end|>"}
+
+    made = byte_level(lines, regex(*DEEPSEEK_V3))
     yield "deepseek3", made, {}
 
     made = byte_fallback(lines, normalizers.Sequence(

@@ -15,40 +15,15 @@ import regex
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Punctuation, Sequence, Split
 
-C = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-WS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+from hf_regexes import C, CJK_AND_BELOW, CL100K, DEEPSEEK_LLM, DEEPSEEK_V3, O200K, PREFIX, QWEN2, TEKKEN, WS
+
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-PREFIX = r"[^\r\n\p{L}\p{N}]?"
-LLAMA3 = C + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + WS
-QWEN2 = C + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + WS
 QWEN35 = C + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|" + WS
-TEKKEN = (f"{PREFIX}{UPPER}*{LOWER}+|{PREFIX}{UPPER}+{LOWER}*"
-          r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + WS)
-GPT4O = (f"{PREFIX}{UPPER}*{LOWER}+{C}?|{PREFIX}{UPPER}+{LOWER}*{C}?"
-         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + WS)
 UPPER_NOT_HAN = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
 LOWER_NOT_HAN = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
 KIMI = (r"[\p{Han}]+|" f"{PREFIX}{UPPER_NOT_HAN}*{LOWER_NOT_HAN}+{C}?"
         f"|{PREFIX}{UPPER_NOT_HAN}+{LOWER_NOT_HAN}*{C}?"
         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + WS)
-DEEPSEEK_LETTERS = (
-    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af"
-    "\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1"
-    "\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd"
-    "\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d"
-    "\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4"
-    "\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec"
-    "\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128"
-    "\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b"
-    "\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787"
-    "\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a"
-    "\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2"
-    "\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943")
-CJK_AND_BELOW = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
-DEEPSEEK_V3 = (r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
-               r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|" + WS)
 SENTENCE = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
 BAILING = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*"
            r"|\s*[\r\n]|\s+(?!\S)|\s+")
@@ -67,21 +42,19 @@ BYTE_LEVEL = ByteLevel(add_prefix_space=False, use_regex=True)
 # One name of each family, and the steps of its published pre-tokenizer.
 FAMILIES = {
     "gpt-2": [BYTE_LEVEL],
-    "llama-bpe": [cut(LLAMA3)],
+    "llama-bpe": [cut(CL100K)],
     "qwen2": [cut(QWEN2)],
     "qwen35": [cut(QWEN35)],
     "tekken": [cut(TEKKEN)],
-    "gpt-4o": [cut(GPT4O)],
+    "gpt-4o": [cut(O200K)],
     "kimi-k2": [cut(KIMI)],
     "smollm": [Digits(individual_digits=True), BYTE_LEVEL],
     "falcon": [Punctuation("contiguous"), cut(GPT2), cut("[0-9][0-9][0-9]")],
-    "deepseek-llm": [cut("[\r\n]"), cut(rf"\s?[{DEEPSEEK_LETTERS}]+"),
-                     cut("\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"),
-                     cut(r"\s+$"), cut(CJK_AND_BELOW), Digits(individual_digits=False)],
+    "deepseek-llm": [*map(cut, DEEPSEEK_LLM), Digits(individual_digits=False)],
+    "deepseek-v2": [*map(cut, DEEPSEEK_LLM), Digits(individual_digits=True)],
     "deepseek-coder": [cut("[\r\n]"), cut(r"\s?\p{L}+"), cut(r"\s?\p{P}+"), cut(CJK_AND_BELOW),
                        Digits(individual_digits=True)],
-    "deepseek-v3": [cut(r"\p{N}{1,3}"), cut("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
-                    cut(DEEPSEEK_V3)],
+    "deepseek-v3": [*map(cut, DEEPSEEK_V3)],
     "bloom": [cut(SENTENCE)],
     "viking": [cut(SENTENCE), Digits(individual_digits=True)],
     "gemma4": [cut(r"[^\n]+|[\n]+")],
@@ -95,8 +68,8 @@ FAMILIES = {
     "marked-words": [Split("\u2581", "merged_with_next")],
 }
 # Those one pattern can say, for the second engine.
-SECOND_ENGINE = {"gpt-2": GPT2, "llama-bpe": LLAMA3, "qwen2": QWEN2, "qwen35": QWEN35,
-                 "tekken": TEKKEN, "gpt-4o": GPT4O, "kimi-k2": KIMI, "bloom": SENTENCE,
+SECOND_ENGINE = {"gpt-2": GPT2, "llama-bpe": CL100K, "qwen2": QWEN2, "qwen35": QWEN35,
+                 "tekken": TEKKEN, "gpt-4o": O200K, "kimi-k2": KIMI, "bloom": SENTENCE,
                  "bailingmoe": BAILING, "seed-coder": SEED, "exaone-moe": EXAONE_MOE}
 
 CHOSEN = [

@@ -55,9 +55,10 @@ TEST_P(FolderTokenizer, GivesTheIdsAndTextsOfTheTokenizersLibrary) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Trained, FolderTokenizer,
-                         testing::Values("llama3", "qwen2", "gpt2", "digits", "gpt4o", "deepseek3",
-                                         "llama2", "gemma", "metaspace_first", "metaspace_always",
-                                         "unigram", "unigram_bytes"),
+                         testing::Values("llama3", "qwen2", "gpt2", "digits", "gpt4o", "gpt_oss",
+                                         "deepseek2", "deepseek3", "phi4", "llama2", "gemma",
+                                         "metaspace_first", "metaspace_always", "unigram",
+                                         "unigram_bytes"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // A change of a good tokenizer.json, and what its refusal says.
@@ -93,10 +94,6 @@ const BadTokenizer kBadTokenizers[] = {
      R"({"Regex":"[a-z]+x?"},"behavior":"Isolated","invert":false},)"
      R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}})",
      {"[a-z]+x?", "not known"}},
-    {"KnownRegexOtherMerges",
-     "gpt4o",
-     R"({"model":{"ignore_merges":true}})",
-     {"ignore_merges is true", "p{Lu}"}},
     {"PrefixSpace",
      "gpt2",
      R"({"pre_tokenizer":{"add_prefix_space":true}})",
@@ -116,10 +113,10 @@ const BadTokenizer kBadTokenizers[] = {
     {"MergeOfOne", "gpt2", R"({"model":{"merges":[["a"]]}})", {"merges[0]"}},
     {"PieceWithoutScore", "unigram", R"({"model":{"vocab":[["a"]]}})", {"vocab[0]"}},
     {"UnknownBeyond", "unigram", R"({"model":{"unk_id":9999}})", {"unk_id is 9999"}},
-    {"StripsBefore",
+    {"SingleWord",
      "gpt2",
-     R"({"added_tokens":[{"id":420,"content":"<s>","lstrip":true}]})",
-     {"'<s>'", "lstrip"}},
+     R"({"added_tokens":[{"id":420,"content":"<s>","single_word":true}]})",
+     {"'<s>'", "single_word"}},
     {"OtherFrame", "gpt2", R"({"post_processor":{"type":"BertProcessing"}})", {"BertProcessing"}},
 };
 
@@ -227,8 +224,23 @@ TEST(TokenizerKeys, ChatTemplatesAreATextAListOrAFileWhichComesFirst) {
                                       R"({"name":"tool_use","template":"three"}]})");
   EXPECT_EQ(template_of(list, "tokenizer.chat_template"), "two");
   EXPECT_EQ(template_of(list, "tokenizer.chat_template.tool_use"), "three");
-  list.write("chat_template.jinja", "four");
+  list.write("chat_template.json", R"({"chat_template":"four"})");
   EXPECT_EQ(template_of(list, "tokenizer.chat_template"), "four");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template.tool_use"), "none")
+      << "templates of two places are not mixed";
+  list.write("chat_template.jinja", "five");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template"), "five");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template.tool_use"), "none");
+  std::filesystem::create_directory(list.file("additional_chat_templates"));
+  list.write("additional_chat_templates/tool_use.jinja", "six");
+  list.write("additional_chat_templates/README.md", "seven");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template"), "five");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template.tool_use"), "six");
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template.README"), "none");
+  for (int i = 0; i < 40; ++i) {
+    list.write("additional_chat_templates/" + std::to_string(i) + ".jinja", "x");
+  }
+  EXPECT_EQ(template_of(list, "tokenizer.chat_template"), "error") << "too many";
 }
 
 }  // namespace

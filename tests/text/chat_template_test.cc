@@ -71,6 +71,31 @@ TEST(ChatTemplate, EveryByteKnowsWhoWroteIt) {
             "assistant#2:A|template:<tool>|tool#3:T|template:<|user#4:critic|template:>|user#4:C");
 }
 
+// Command R's files and others have a template of its own for conversations with tools, as
+// transformers chooses it.
+TEST(ChatTemplate, ConversationsWithToolsHaveTheModelsTemplateForThem) {
+  MadeVocabulary made;
+  made.add("a");
+  made.more.add("tokenizer.chat_template", "plain {{ messages[0].content }}");
+  const auto load = [&] {
+    const auto tokenizer = made.load_or_fail();
+    const std::vector<std::byte> bytes = made.more.bytes();
+    const auto file = gguf::File::parse(bytes, "made.gguf");
+    auto chat = ChatTemplate::load(file.value().metadata(), *tokenizer);
+    EXPECT_TRUE(chat.ok()) << chat.error().message;
+    return chat;
+  };
+  Conversation plain = talk({say("user", "U")});
+  Conversation with_tools = plain;
+  with_tools.tools = ChatJson::array({{{"name", "f"}}});
+  EXPECT_EQ(shown(load().value().render(with_tools)), "plain U");
+  made.more.add("tokenizer.chat_template.tool_use",
+                "{{ tools[0].name }} for {{ messages[0].content }}");
+  made.more.add("tokenizer.chat_template.rag", "{{ no such");
+  EXPECT_EQ(shown(load().value().render(plain)), "plain U");
+  EXPECT_EQ(shown(load().value().render(with_tools)), "f for U");
+}
+
 TEST(ChatTemplate, ToolsDocumentsAndArgumentsAreNotTheTemplates) {
   const ChatTemplate chat =
       parse("{{ tools[0].name }}/{{ documents[0].text }}/{{ mood }}{{ messages[0].content }}");

@@ -83,6 +83,30 @@ TEST(SpecialTokens, PhiThreeTagsSwallowTheSpaceAfterThem) {
             (std::vector<std::uint32_t>{9, 7, 2}));
 }
 
+// White space between two tags goes to the first that strips it, and no tag takes a character.
+TEST(SpecialTokens, TagsThatStripBeforeThemKeepTheirOwnOffsets) {
+  MadeVocabulary made = letters();
+  made.add("<a>", kControl);  // 8
+  made.add("<b>", kControl);  // 9
+  made.more.add_array("pagoda.tokenizer.strips_before", std::vector<std::int32_t>{8});
+  const auto tokenizer = made.load_or_fail();
+  const auto encode = [&](const std::string& text) {
+    const TextRange whole{0, text.size()};
+    return tokenizer->encode_with_offsets_within(text, {&whole, 1}, SIZE_MAX).value();
+  };
+  for (const std::string space : {" ", "\n \t", "\u0085", "\u00A0", "\u2003 \u3000"}) {
+    const TokensWithOffsets tokens = encode("b" + space + "<a> c");
+    EXPECT_EQ(numbers(tokens.ids), (std::vector<std::uint32_t>{1, 8, 7, 2}));
+    const std::size_t tag = 1 + space.size();
+    EXPECT_EQ(tokens.begins, (std::vector<std::size_t>{0, tag, tag + 3, tag + 4}));
+  }
+  EXPECT_EQ(numbers(encode("  <a>").ids), (std::vector<std::uint32_t>{8}));
+  EXPECT_EQ(numbers(encode("<b> <a> <b>").ids), (std::vector<std::uint32_t>{9, 8, 7, 9}));
+  // Text that is not white space, or no text at all, stays.
+  EXPECT_EQ(numbers(encode("b \xE2\x80<a>").ids), (std::vector<std::uint32_t>{1, 7, 8}))
+      << "bytes without tokens are dropped";
+}
+
 TEST(SpecialTokens, ThousandsOfThemInALongTextAreFound) {
   MadeVocabulary made = letters();
   for (int i = 0; i < 20'000; ++i) made.add("<" + std::to_string(i) + ">", kControl);
