@@ -26,7 +26,8 @@ constexpr auto kRefusedFields = std::to_array<RefusedField>({
     {"attn_logit_softcapping", "soft caps of scores are not supported", "gemma"},
     {"final_logit_softcapping", "soft caps of logits are not supported", "gemma"},
     {"clip_qkv", "clamped queries, keys and values are not supported"},
-    {"use_qk_norm", "norms of queries and keys are not in this architecture"},
+    // Qwen 3 has these norms in any case.
+    {"use_qk_norm", "norms of queries and keys are not in this architecture", "qwen3"},
     // Gemma 4's word is checked by its own keys.
     {"use_bidirectional_attention", "attention that sees later tokens is not supported", "gemma4"},
     {"attention_chunk_size", "attention in chunks is not supported"},
@@ -203,13 +204,18 @@ Status read_quantisation(const JsonFields& config, const JsonFields& root, Folde
                              "unquantised model, or a GGUF file",
                              quantised->place(), method)};
   }
+  shape.storage = Storage::kFp8;
+  // null: a scale for each matrix. Where nothing is said, transformers has a block of its own.
+  const bool whole =
+      quantised->contains("weight_block_size") && !quantised->has("weight_block_size");
+  if (whole) return ok_status();
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> block, quantised->ids("weight_block_size"));
   if (block.size() != 2 || block[0] == 0 || block[1] == 0) {
     return quantised->refused("weight_block_size",
-                              "expected rows and columns of a block: fp8 with other scales is not "
-                              "supported, use the unquantised model, or a GGUF file");
+                              "expected rows and columns of a block, or null for a scale of each "
+                              "matrix: fp8 with other scales is not supported, use the unquantised "
+                              "model, or a GGUF file");
   }
-  shape.storage = Storage::kBlockFp8;
   shape.block_rows = block[0];
   shape.block_columns = block[1];
   return ok_status();
@@ -265,7 +271,7 @@ Status write_sizes(const JsonFields& config, const Family& family, const KeyWrit
                    FolderShape& shape) {
   ASSIGN_OR_RETURN(shape.layers, config.count("num_hidden_layers"));
   ASSIGN_OR_RETURN(const std::uint64_t width, config.count("hidden_size"));
-  ASSIGN_OR_RETURN(const std::uint64_t hidden, config.count("intermediate_size"));
+  ASSIGN_OR_RETURN(const std::uint64_t hidden, config.count(family.hidden_field));
   ASSIGN_OR_RETURN(const std::uint64_t context,
                    count_or_default(config, "max_position_embeddings", family.context));
   ASSIGN_OR_RETURN(const HeadSizes heads, read_heads(config, family, width));

@@ -16,8 +16,8 @@ namespace pagoda::hf {
 // How weights are stored.
 enum class Storage : std::uint8_t {
   kPlain,
-  kBlockFp8,  // F8_E4M3 with a scale for each block of a matrix
-  kMxfp4,     // experts in blocks of 32 values with a scale each
+  kFp8,    // F8_E4M3 with a scale for each block of a matrix, or for the whole
+  kMxfp4,  // experts in blocks of 32 values with a scale each
 };
 
 // The fields of config.json that decide which tensors are read, and how.
@@ -27,7 +27,7 @@ struct FolderShape {
   std::optional<bool> tied = {};  // absent: tied where there is no lm_head
   bool has_text_config = false;   // the model is a part of one that sees images
   Storage storage = Storage::kPlain;
-  std::uint64_t block_rows = 0;  // rows of a block of kBlockFp8
+  std::uint64_t block_rows = 0;  // rows of a block of kFp8; 0: the matrix is one block
   std::uint64_t block_columns = 0;
 };
 

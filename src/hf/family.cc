@@ -76,6 +76,12 @@ constexpr auto kGraniteMoeNames = std::to_array<TensorName>({
     {"shared_mlp.input_linear", "ffn_up_shexp"},
     {"shared_mlp.output_linear", "ffn_down_shexp"},
 });
+constexpr auto kGraniteHybridNames = std::to_array<TensorName>({
+    {"input_layernorm", "attn_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"shared_mlp.input_linear", "ffn_up"},
+    {"shared_mlp.output_linear", "ffn_down"},
+});
 constexpr auto kExpertNames = std::to_array<TensorName>({
     {"input_layernorm", "attn_norm"},
     {"post_attention_layernorm", "ffn_norm"},
@@ -142,7 +148,8 @@ Status write_gemma3(const JsonFields& config, const KeyWriter& keys) {
   return write_scores(config, keys);
 }
 
-Status write_granite(const JsonFields& config, const KeyWriter& keys) {
+Status write_granite_scales(const JsonFields& config, const KeyWriter& keys,
+                            std::string_view default_positions) {
   constexpr std::array<std::pair<const char*, const char*>, 4> kScales = {{
       {"embedding_multiplier", "embedding_scale"},
       {"attention_multiplier", "attention.scale"},
@@ -153,12 +160,35 @@ Status write_granite(const JsonFields& config, const KeyWriter& keys) {
     ASSIGN_OR_RETURN(const double scale, config.number_or(field, 1.0));
     keys.number(key, scale);
   }
-  ASSIGN_OR_RETURN(const std::string positions, config.text_or("position_embedding_type", "rope"));
+  ASSIGN_OR_RETURN(const std::string positions,
+                   config.text_or("position_embedding_type", default_positions));
   if (positions == "nope") keys.flag("rope.scaling.finetuned", false);
   if (positions != "nope" && positions != "rope") {
     return config.refused("position_embedding_type", "expected rope or nope");
   }
   return ok_status();
+}
+
+Status write_granite(const JsonFields& config, const KeyWriter& keys) {
+  return write_granite_scales(config, keys, "rope");
+}
+
+Status write_granite_hybrid(const JsonFields& config, const KeyWriter& keys) {
+  return write_granite_scales(config, keys, "nope");
+}
+
+// Granite 4.0 has sizes whose layers are all attention, and whose shared expert is all there is.
+bool is_dense_granite(const JsonFields& config) {
+  const bool new_name = config.has("layer_types");
+  const Result<std::vector<std::string>> types =
+      config.texts(new_name ? "layer_types" : "layers_block_type");
+  const Result<std::uint64_t> layers = config.count("num_hidden_layers");
+  const Result<std::uint64_t> experts = config.count("num_local_experts");
+  if (!types.ok() || !layers.ok() || !experts.ok()) return false;
+  const bool all_attend = std::all_of(
+      types.value().begin(), types.value().end(),
+      [](const std::string& type) { return type == "attention" || type == "full_attention"; });
+  return all_attend && types.value().size() == layers.value() && experts.value() == 0;
 }
 
 Status write_smollm3(const JsonFields& config, const KeyWriter& /*keys*/) {
@@ -320,6 +350,13 @@ constexpr auto kFamilies = std::to_array<Family>({
      .names = kPreNorms,
      .half_split = true,
      .write_keys = write_granite},
+    {.model_type = "granitemoehybrid",
+     .architecture = "granite",
+     .names = kGraniteHybridNames,
+     .half_split = true,
+     .hidden_field = "shared_intermediate_size",
+     .write_keys = write_granite_hybrid,
+     .runs = is_dense_granite},
     {.model_type = "olmo2", .architecture = "olmo2", .names = kPostNorms, .norm_epsilon = 1e-5},
     {.model_type = "olmo3",
      .architecture = "olmo2",
@@ -426,7 +463,8 @@ Result<const Family*> find_family(const JsonFields& config) {
   if (type.empty()) return config.missing("model_type");
   const auto* const found = std::find_if(kFamilies.begin(), kFamilies.end(),
                                          [&](const Family& row) { return row.model_type == type; });
-  if (found != kFamilies.end()) return found;
+  const bool is_listed = found != kFamilies.end();
+  if (is_listed && (found->runs == nullptr || found->runs(config))) return found;
   std::string names;
   for (const Family& family : kFamilies) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", family.model_type);

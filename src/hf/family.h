@@ -60,6 +60,7 @@ struct Family {
   bool half_split = false;          // rotates halves where the GGUF architecture rotates pairs
   bool norms_plus_one = false;      // norms multiply by 1 + weight
   bool skips_later_layers = false;  // layers beyond num_hidden_layers predict more tokens
+  std::string_view hidden_field = "intermediate_size";
   std::string_view activation = "silu";
   std::string_view activation_field = "hidden_act";
   WindowRule windows = WindowRule::kNone;
@@ -67,6 +68,8 @@ struct Family {
   std::uint64_t window_pattern = 0;  // sliding_window_pattern
   // Writes the keys that this family adds, and refuses what its architecture does not do.
   Status (*write_keys)(const JsonFields& config, const KeyWriter& keys) = nullptr;
+  // Models of this type that need more than this version does are refused by their type.
+  bool (*runs)(const JsonFields& config) = nullptr;
 };
 
 std::span<const Family> families();

@@ -54,8 +54,10 @@ class FolderReader {
       ASSIGN_OR_RETURN(Shard shard, open_shard(name, list));
       shards.push_back(std::move(shard));
     }
+    // Faults of the tokenizer are found before weights are converted, which takes minutes.
+    RETURN_IF_ERROR(
+        write_tokenizer_keys({path_, files_, config, embedding_rows(shards, shape)}, builder_));
     RETURN_IF_ERROR(add_tensors(shards, shape, builder_));
-    RETURN_IF_ERROR(write_tokenizer_keys({path_, files_, config}, builder_));
     return std::move(builder_).build();
   }
 

@@ -18,9 +18,9 @@ namespace {
 
 constexpr auto kRopeFields = std::to_array<std::string_view>(
     {"rope_type", "type", "rope_theta", "factor", "original_max_position_embeddings",
-     "max_position_embeddings", "attention_factor", "mscale", "mscale_all_dim", "beta_fast",
-     "beta_slow", "low_freq_factor", "high_freq_factor", "partial_rotary_factor", "truncate",
-     "finetuned", "short_factor", "long_factor"});
+     "max_position_embeddings", "attention_factor", "attn_factor", "mscale", "mscale_all_dim",
+     "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor", "partial_rotary_factor",
+     "truncate", "finetuned", "short_factor", "long_factor"});
 
 // How much queries grow with their position, in the rotation's fields.
 constexpr const char* kQuerySlope = "llama_4_scaling_beta";
@@ -201,7 +201,10 @@ class RopeKeys {
     const double computed =
         scale != 0 && all_scale != 0 ? magnitude(scale) / magnitude(all_scale) : magnitude(1.0);
     ASSIGN_OR_RETURN(const double attention, positive("attention_factor", computed));
-    keys_.number("rope.scaling.yarn_attn_factor", attention);
+    // vLLM and SGLang multiply by it. transformers does not know the field; DeepSeek's 8B model has
+    // the reciprocal of what is computed, so that the product is 1.
+    ASSIGN_OR_RETURN(const double more, positive("attn_factor", 1.0));
+    keys_.number("rope.scaling.yarn_attn_factor", attention * more);
     if (family_.architecture == "deepseek2") {
       keys_.number("rope.scaling.yarn_log_multiplier", 0.1 * all_scale);
     }

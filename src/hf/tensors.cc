@@ -18,7 +18,10 @@
 namespace pagoda::hf {
 namespace {
 
+constexpr std::string_view kWeightEnd = ".weight";
 constexpr std::string_view kScaleEnd = "_scale_inv";
+// The scale of a matrix's inputs, which are not quantised here.
+constexpr std::string_view kInputScaleEnd = ".activation_scale";
 constexpr std::string_view kBlocksEnd = "_blocks";
 constexpr std::size_t kAlignment = 8;  // of tensors in an opened gguf::File
 
@@ -85,13 +88,13 @@ class TensorAdder {
                                "least 1",
                                tensor.shape.size(), tensor.elements()));
     }
-    if (tensor.dtype == Dtype::kF8E4M3) return add_block_fp8(located, place.value()->name);
+    if (tensor.dtype == Dtype::kF8E4M3) return add_fp8(located, place.value()->name);
     if (is_gpt_oss(place.value()->change)) return add_gpt_oss(located, *place.value());
     const std::optional<gguf::TensorType> type = tensor_type(tensor.dtype);
     if (!type) {
       return fault(ErrorCode::kUnsupported, located,
-                   fmt::format("has dtype {}, this version reads F32, F16, BF16 and block-scaled "
-                               "F8_E4M3",
+                   fmt::format("has dtype {}, this version reads F32, F16, BF16 and F8_E4M3 with "
+                               "scales",
                                gguf::printable(tensor.dtype_name, 20)));
     }
     return add_plain(located, *place.value(), *type);
@@ -118,10 +121,16 @@ class TensorAdder {
                         gguf::printable(located.tensor->name, 120), located.tensor->offset, what)};
   }
 
-  // The scales of a matrix are read together with it.
+  // The scales of a matrix are read together with it, those of its inputs are left out.
   bool is_scale(const std::string& name) const {
-    if (shape_.storage != Storage::kBlockFp8 || !name.ends_with(kScaleEnd)) return false;
-    return by_name_.contains(std::string_view(name).substr(0, name.size() - kScaleEnd.size()));
+    if (shape_.storage != Storage::kFp8) return false;
+    const std::string_view text = name;
+    if (text.ends_with(kInputScaleEnd)) {
+      const std::string_view base = text.substr(0, text.size() - kInputScaleEnd.size());
+      return by_name_.contains(fmt::format("{}{}", base, kWeightEnd));
+    }
+    return text.ends_with(kScaleEnd) &&
+           by_name_.contains(text.substr(0, text.size() - kScaleEnd.size()));
   }
 
   // GGUF's extents begin with the row length.
@@ -177,34 +186,40 @@ class TensorAdder {
   }
 
   // Values are element * scale of the block, rounded to bf16.
-  Status add_block_fp8(const Located& located, const std::string& name) {
+  Status add_fp8(const Located& located, const std::string& name) {
     const SafeTensor& tensor = *located.tensor;
     const auto found = by_name_.find(tensor.name + std::string(kScaleEnd));
-    if (shape_.storage != Storage::kBlockFp8 || found == by_name_.end()) {
+    if (shape_.storage != Storage::kFp8 || found == by_name_.end()) {
       return fault(ErrorCode::kUnsupported, located,
-                   "has dtype F8_E4M3 without scales of blocks (weight_scale_inv), which is not "
+                   "has dtype F8_E4M3 without its scales (weight_scale_inv), which is not "
                    "supported");
     }
     const SafeTensor& scales = *found->second.tensor;
+    if (tensor.shape.size() != 2) return fault(ErrorCode::kCorrupt, located, "is no matrix");
+    const bool whole = shape_.block_rows == 0;
+    const std::uint64_t block_rows = whole ? tensor.shape[0] : shape_.block_rows;
+    const std::uint64_t block_columns = whole ? tensor.shape[1] : shape_.block_columns;
     const auto blocks = [](std::uint64_t extent, std::uint64_t size) {
       return extent / size + (extent % size == 0 ? 0 : 1);
     };
-    const bool fits = tensor.shape.size() == 2 && scales.shape.size() == 2 &&
-                      tensor_type(scales.dtype) &&
-                      scales.shape[0] == blocks(tensor.shape[0], shape_.block_rows) &&
-                      scales.shape[1] == blocks(tensor.shape[1], shape_.block_columns);
-    if (!fits) {
+    const bool one = whole && scales.elements() == 1;
+    const bool many = !whole && scales.shape.size() == 2 &&
+                      scales.shape[0] == blocks(tensor.shape[0], block_rows) &&
+                      scales.shape[1] == blocks(tensor.shape[1], block_columns);
+    if (!tensor_type(scales.dtype) || (!one && !many)) {
       return fault(ErrorCode::kCorrupt, found->second,
-                   fmt::format("has no scale for each block of {} x {} of the weights",
-                               shape_.block_rows, shape_.block_columns));
+                   whole ? std::string("is not one scale for all of the weights")
+                         : fmt::format("has no scale for each block of {} x {} of the weights",
+                                       block_rows, block_columns));
     }
+    const std::uint64_t scale_columns = whole ? 1 : scales.shape[1];
     const std::span<std::byte> bytes =
         builder_.allocate(tensor.bytes.size() * sizeof(std::uint16_t));
     std::byte* out = bytes.data();
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       for (std::uint64_t column = 0; column < tensor.shape[1]; ++column) {
-        const float scale = element(
-            scales, row / shape_.block_rows * scales.shape[1] + column / shape_.block_columns);
+        const float scale =
+            element(scales, row / block_rows * scale_columns + column / block_columns);
         const auto bits =
             std::to_integer<std::uint8_t>(tensor.bytes[row * tensor.shape[1] + column]);
         const std::uint16_t value = bf16_from_float(float_from_e4m3(bits) * scale);
@@ -221,6 +236,20 @@ class TensorAdder {
 };
 
 }  // namespace
+
+std::optional<std::uint64_t> embedding_rows(std::span<const Shard> shards,
+                                            const FolderShape& shape) {
+  for (const Shard& shard : shards) {
+    for (const SafeTensor& tensor : shard.tensors) {
+      if (tensor.shape.empty() || !tensor.name.ends_with("embed_tokens.weight")) continue;
+      const auto place = find_place(tensor.name, shape);
+      if (place.ok() && place.value() && place.value()->name == "token_embd.weight") {
+        return tensor.shape.front();
+      }
+    }
+  }
+  return std::nullopt;
+}
 
 Status add_tensors(std::span<const Shard> shards, const FolderShape& shape,
                    gguf::FileBuilder& builder) {

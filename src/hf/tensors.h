@@ -2,6 +2,8 @@
 // that GGUF files hold otherwise, or that are not aligned, are written into memory of the model.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,10 @@ struct Shard {
   std::string path;
   std::vector<SafeTensor> tensors;
 };
+
+// Returns how many tokens the embedding has; nothing when there is none.
+std::optional<std::uint64_t> embedding_rows(std::span<const Shard> shards,
+                                            const FolderShape& shape);
 
 // Adds the tensors that the model needs.
 Status add_tensors(std::span<const Shard> shards, const FolderShape& shape,

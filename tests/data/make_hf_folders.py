@@ -111,6 +111,32 @@ def block_fp8(config, tensors):
     return config, made
 
 
+def whole_fp8(config, tensors):
+    """Matrices of layers as F8_E4M3 with one scale each, and one for their inputs, as Ministral 3 has them."""
+    config["quantization_config"] = {"quant_method": "fp8", "activation_scheme": "static", "dequantize": False,
+                                     "modules_to_not_convert": ["lm_head"], "weight_block_size": None}
+    made = {}
+    for name, tensor in tensors.items():
+        if "proj" not in name:
+            made[name] = tensor
+            continue
+        scale = whole_scale(tensor)
+        made[name] = (tensor.float() / scale.float()).to(torch.float8_e4m3fn)
+        made[name + "_scale_inv"] = scale
+        made[name.replace(".weight", ".activation_scale")] = torch.tensor(0.05, dtype=torch.bfloat16)
+    return config, made
+
+
+def whole_scale(matrix):
+    """A power of two, so that values that F8_E4M3 holds times it are bf16."""
+    return torch.exp2(torch.floor(torch.log2(matrix.float().abs().max() / 240))).bfloat16()
+
+
+def from_whole_fp8(matrix):
+    scale = whole_scale(matrix).float()
+    return ((matrix.float() / scale).to(torch.float8_e4m3fn).float() * scale).bfloat16()
+
+
 def to_block_fp8(matrix):
     rows, columns = matrix.shape
     scales = torch.empty(math.ceil(rows / 32), math.ceil(columns / 16))
@@ -134,6 +160,7 @@ FOLDERS = [
     Folder("llama_bias", "Llama", 52, dtype=torch.float32,
            config={"attention_bias": True, "mlp_bias": True}),
     Folder("llama_fp8", "Llama", 53, rewrite=block_fp8),
+    Folder("llama_fp8_whole", "Llama", 67, rewrite=whole_fp8),
     Folder("mistral", "Mistral", 54, config={"sliding_window": WINDOW}, shard_bytes=20000),
     Folder("qwen2", "Qwen2", 55, layers=3, dtype=torch.float16,
            config={"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1},
@@ -157,6 +184,12 @@ FOLDERS = [
     Folder("granite", "Granite", 60,
            config={"embedding_multiplier": 3.0, "attention_multiplier": 0.4,
                    "residual_multiplier": 0.5, "logits_scaling": 1.25}),
+    # Granite 4.0 micro: a hybrid whose layers are all attention, without experts.
+    Folder("granite4", "GraniteMoeHybrid", 68,
+           config={"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.5,
+                   "logits_scaling": 1.25, "num_local_experts": 0, "num_experts_per_tok": 0,
+                   "shared_intermediate_size": FFN, "layer_types": ["attention"] * 2, "mamba_n_heads": 4,
+                   "mamba_d_head": 16, "position_embedding_type": "rope"}),
     Folder("olmo2", "Olmo2", 61),
     Folder("olmo3", "Olmo3", 62, layers=4, rope={"full_attention": YARN, "sliding_attention": ROPE},
            config={"sliding_window": WINDOW, "layer_types": kinds(4, 4)}),
@@ -171,7 +204,7 @@ FOLDERS = [
 
 
 # Models of make_architecture_models.py that are written as folders too: logits/arch_NAME.bin are theirs.
-ALSO_GGUF = {"deepseek2", "deepseek3", "gemma2", "gemma4", "gemma4_moe", "gemma4_shared", "glm47_flash", "gpt_oss",
+ALSO_GGUF = {"deepseek2", "deepseek2_groups", "deepseek3", "gemma2", "gemma4", "gemma4_moe", "gemma4_shared", "glm47_flash", "gpt_oss",
              "granitemoe", "mistral3", "mixtral", "phi3_longrope", "qwen2moe", "qwen3moe"}
 
 
@@ -199,6 +232,8 @@ def make_oracle(made):
             values = torch.from_numpy(values).to(made.dtype)
             if made.rewrite is block_fp8 and "proj" in name:
                 values = from_block_fp8(*to_block_fp8(values))
+            if made.rewrite is whole_fp8 and "proj" in name:
+                values = from_whole_fp8(values)
             weight.copy_(values.double())
     return model, rng.integers(3, made.vocabulary, TOKENS if made.vocabulary == VOCAB else 16)
 

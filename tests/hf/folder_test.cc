@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hf/changed_folder.h"
 #include "hf/test_folder.h"
 #include "test_data.h"
 
@@ -18,26 +19,6 @@ using nlohmann::ordered_json;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(const TestFolder& folder) {
-  const auto file = open_folder(folder.path());
-  return file.ok() ? "no error" : file.error().message;
-}
-
-void patch_config(const TestFolder& folder, const std::string& patch) {
-  ordered_json config = ordered_json::parse(read_file(folder.file("config.json")));
-  config.merge_patch(ordered_json::parse(patch));
-  folder.write("config.json", config.dump());
-}
-
-// A safetensors file of tensors of one element each.
-std::string safetensors_of(const std::vector<std::pair<std::string, std::string>>& tensors) {
-  std::vector<TestTensor> all;
-  for (const auto& [name, dtype] : tensors) {
-    all.push_back({name, dtype, {1}, std::string(dtype == "I64" ? 8 : 2, '\1')});
-  }
-  return safetensors_text(all);
-}
 
 struct BadConfig {
   const char* name;
@@ -66,6 +47,24 @@ const BadConfig kBadConfigs[] = {
      "hf_llama",
      R"({"model_type":"qwen3_next"})",
      {"qwen3_next", "recurrent state is not cached yet"}},
+    {"GraniteWithState",
+     "hf_granite",
+     R"({"model_type":"granitemoehybrid","layer_types":["attention","mamba"],)"
+     R"("num_local_experts":0,"shared_intermediate_size":48})",
+     {"granitemoehybrid", "recurrent state is not cached yet"}},
+    {"GraniteWithExperts",
+     "hf_granite",
+     R"({"model_type":"granitemoehybrid","layer_types":["attention","attention"],)"
+     R"("num_local_experts":8,"shared_intermediate_size":48})",
+     {"granitemoehybrid", "recurrent state is not cached yet"}},
+    {"AttentionFactor",
+     "hf_qwen3",
+     R"({"rope_parameters":{"attn_factor":0}})",
+     {"rope_parameters.attn_factor is 0"}},
+    {"QueryNorms",
+     "hf_llama",
+     R"({"use_qk_norm":true})",
+     {"use_qk_norm is true", "norms of queries and keys"}},
     {"NoLayers", "hf_llama", R"({"num_hidden_layers":null})", {"num_hidden_layers is missing"}},
     {"NoWidth", "hf_llama", R"({"hidden_size":null})", {"hidden_size is missing"}},
     {"NoHidden", "hf_llama", R"({"intermediate_size":null})", {"intermediate_size is missing"}},
