@@ -184,8 +184,9 @@ Result<Config> read_config(const gguf::File& file) {
   ASSIGN_OR_RETURN(config.key_dim, reader.count_or("attention.key_length", head_dim, kHeadDimMax));
   ASSIGN_OR_RETURN(config.value_dim,
                    reader.count_or("attention.value_length", head_dim, kHeadDimMax));
-  ASSIGN_OR_RETURN(const double epsilon,
-                   reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5));
+  constexpr std::string_view kEpsilon = "attention.layer_norm_rms_epsilon";
+  RETURN_IF_ERROR(reader.require(kEpsilon));
+  ASSIGN_OR_RETURN(const double epsilon, reader.positive_or(kEpsilon, 1e-5));
   config.norm_epsilon = static_cast<float>(epsilon);
   config.attention.assign(config.layers, {});
   ASSIGN_OR_RETURN(const float scale, reader.scale_or("attention.scale", 0));

@@ -22,6 +22,12 @@ Error ConfigReader::out_of_range(std::string_view name, std::string_view value,
           fmt::format("{}: {} is {}, expected {}", metadata_.source(), key(name), value, range)};
 }
 
+Status ConfigReader::require(std::string_view name) const {
+  if (contains(name)) return ok_status();
+  return Error{ErrorCode::kNotFound, fmt::format("{}: {} is missing, which '{}' files have",
+                                                 metadata_.source(), key(name), architecture_)};
+}
+
 Result<std::uint32_t> ConfigReader::count(std::string_view name, std::uint64_t max) const {
   ASSIGN_OR_RETURN(const std::uint64_t value, metadata_.unsigned_value(key(name)));
   return checked(name, value, max);

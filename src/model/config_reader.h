@@ -54,6 +54,8 @@ class ConfigReader {
   // Reads one number per layer: all the same where the file states one, or none (the fallback).
   Result<std::vector<std::uint32_t>> count_by_layer(std::string_view name, std::uint64_t fallback,
                                                     std::uint64_t max, std::uint32_t layers) const;
+  // An error when the file does not have the key: a guess would give other logits.
+  Status require(std::string_view name) const;
   // Returns the error for a value that must be the same in all layers.
   Error differs_between_layers(std::string_view name) const;
 

@@ -319,6 +319,7 @@ class KvModelTest : public ::testing::Test {
     add("context_length", 4096);
     add("embedding_length", 64);
     add("attention.head_count", 8);
+    writer_.add(architecture + ".attention.layer_norm_rms_epsilon", 1e-5F);
   }
   void add(const std::string& key, std::uint32_t value) {
     writer_.add<std::uint32_t>(architecture_ + "." + key, value);

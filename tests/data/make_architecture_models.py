@@ -202,6 +202,21 @@ MODELS = [
                 "expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 48,
                 "expert_shared_count": 2, "expert_weights_scale": 1.5},
           names=LATENT_NAMES),
+    # As DeepSeek V2 is published: two of four groups, each judged by its best expert, and yarn's mscale.
+    Model("deepseek2_groups", "deepseek2", "DeepseekV2", 101, layers=2, experts="stacked", tokens=48,
+          latent="together",
+          rope={**YARN, "mscale": 0.707, "mscale_all_dim": 0.707, "beta_fast": 32.0, "beta_slow": 1.0},
+          config={**LATENT, "q_lora_rank": 40, "n_routed_experts": 8, "num_experts_per_tok": 3,
+                  "moe_intermediate_size": 48, "n_shared_experts": 2, "first_k_dense_replace": 1,
+                  "routed_scaling_factor": 3.0, "topk_method": "group_limited_greedy", "n_group": 4,
+                  "topk_group": 2, "norm_topk_prob": False},
+          keys={**LATENT_KEYS, "attention.q_lora_rank": 40, "attention.key_length": 24,
+                "attention.value_length": 20, "attention.head_count_kv": HEADS,
+                "leading_dense_block_count": 1, "expert_count": 8, "expert_used_count": 3,
+                "expert_feed_forward_length": 48, "expert_shared_count": 2,
+                "expert_weights_scale": 3.0, "expert_group_count": 4, "expert_group_used_count": 2,
+                "rope.scaling.yarn_log_multiplier": 0.0707},
+          names=LATENT_NAMES),
     Model("deepseek3", "deepseek2", "DeepseekV3", 32, layers=2, experts="stacked", tokens=48,
           latent="apart",
           rope={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 32.0, "beta_slow": 1.0},
@@ -326,10 +341,12 @@ def run(model, ids):
         chosen = getattr(config, "top_k_experts", None) or config.num_experts_per_tok
         scores = torch.nn.functional.linear(inputs[0].reshape(-1, EMBD), router.weight,
                                             getattr(router, "bias", None))
-        if hasattr(router, "e_score_correction_bias"):
-            scores = scores.sigmoid() + router.e_score_correction_bias
+        biased = hasattr(router, "e_score_correction_bias")
+        if biased or getattr(config, "topk_method", "") == "group_limited_greedy":
+            if biased:
+                scores = scores.sigmoid() + router.e_score_correction_bias
             grouped = scores.reshape(len(scores), config.n_group, -1)
-            groups = grouped.topk(2, -1).values.sum(-1)
+            groups = grouped.topk(2 if biased else 1, -1).values.sum(-1)
             if config.topk_group < config.n_group:
                 margins.append(gap(groups, config.topk_group))
             kept = torch.zeros_like(groups).scatter(1, groups.topk(config.topk_group).indices, 1)

@@ -26,6 +26,7 @@ struct Keys {
   std::uint32_t heads = 2;
   std::uint32_t kv_heads = 1;
   std::uint32_t context = 64;
+  bool epsilon = true;
   std::function<void(GgufWriter&)> more = [](GgufWriter&) {};
 };
 
@@ -37,6 +38,9 @@ void add_keys(GgufWriter& writer, const Keys& keys) {
   writer.add(keys.architecture + ".feed_forward_length", static_cast<std::uint32_t>(kHidden));
   writer.add(keys.architecture + ".attention.head_count", keys.heads);
   writer.add(keys.architecture + ".attention.head_count_kv", keys.kv_heads);
+  if (keys.epsilon) {
+    writer.add(keys.architecture + ".attention.layer_norm_rms_epsilon", 1e-5F);
+  }
   keys.more(writer);
 }
 
@@ -179,6 +183,7 @@ TEST(Config, OneKvHeadCountPerLayerIsFineWhenAllAreEqual) {
   writer.add("llama.embedding_length", 8u);
   writer.add("llama.feed_forward_length", 12u);
   writer.add("llama.attention.head_count", 4u);
+  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
   GgufWriter uneven = writer;
   writer.add_array<std::uint32_t>("llama.attention.head_count_kv", {2, 2});
   uneven.add_array<std::uint32_t>("llama.attention.head_count_kv", {2, 1});
@@ -258,6 +263,13 @@ TEST(Config, WhatCannotBeRunIsRefusedByName) {
       {with([](GgufWriter& w) { w.add("llama.attention.temperature_scale", 0.1f); }),
        {"scaled by position", "'llama'"}},
       {{.architecture = "gemma2"}, {"gemma2.attention.sliding_window", "missing"}},
+      {{.architecture = "qwen3", .epsilon = false},
+       {"qwen3.attention.layer_norm_rms_epsilon is missing"}},
+      {{.epsilon = false}, {"llama.attention.layer_norm_rms_epsilon is missing"}},
+      {{.architecture = "gpt-oss"}, {"gpt-oss.attention.sliding_window is missing"}},
+      {{.architecture = "gpt-oss",
+        .more = [](GgufWriter& w) { w.add("gpt-oss.attention.sliding_window", 128u); }},
+       {"gpt-oss.rope.scaling.type is missing"}},
       {{.architecture = "mistral3",
         .more = [](GgufWriter& w) { w.add("mistral3.attention.temperature_scale", 0.1f); }},
        {"mistral3.attention.temperature_length"}},

@@ -67,12 +67,13 @@ TEST_P(ArchitectureModel, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureModel,
-                         testing::Values("deepseek2", "deepseek3", "deepseek3_fp8", "exaone4",
-                                         "exaone4_full", "gemma2", "gemma3", "gemma4", "gemma4_moe",
-                                         "gemma4_shared", "glm4", "glm47_flash", "gpt_oss",
-                                         "granite", "granitemoe", "mistral3", "mixtral", "qwen2moe",
-                                         "qwen3moe", "olmo2", "olmo3", "phi3", "phi3_longrope",
-                                         "phi3_partial", "qwen2", "qwen3", "smollm3"),
+                         testing::Values("deepseek2", "deepseek2_groups", "deepseek3",
+                                         "deepseek3_fp8", "exaone4", "exaone4_full", "gemma2",
+                                         "gemma3", "gemma4", "gemma4_moe", "gemma4_shared", "glm4",
+                                         "glm47_flash", "gpt_oss", "granite", "granitemoe",
+                                         "mistral3", "mixtral", "qwen2moe", "qwen3moe", "olmo2",
+                                         "olmo3", "phi3", "phi3_longrope", "phi3_partial", "qwen2",
+                                         "qwen3", "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // Served with no more than the original context of 32, the same file has its other factors.
@@ -91,9 +92,9 @@ TEST_P(FolderModel, GivesTheOraclesLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FolderModel,
                          testing::Values("exaone4", "gemma3", "gemma3_images", "glm4", "granite",
-                                         "llama", "llama_bias", "llama_fp8", "mistral", "olmo2",
-                                         "olmo3", "phi3", "qwen2", "qwen2_words", "qwen3",
-                                         "smollm3"),
+                                         "granite4", "llama", "llama_bias", "llama_fp8",
+                                         "llama_fp8_whole", "mistral", "olmo2", "olmo3", "phi3",
+                                         "qwen2", "qwen2_words", "qwen3", "smollm3"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // Folders of models that GGUF files hold too.
@@ -106,10 +107,10 @@ TEST_P(ArchitectureFolder, GivesTheOraclesLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchitectureFolder,
-                         testing::Values("deepseek2", "deepseek3", "gemma2", "gemma4", "gemma4_moe",
-                                         "gemma4_shared", "glm47_flash", "gpt_oss", "granitemoe",
-                                         "mistral3", "mixtral", "phi3_longrope", "qwen2moe",
-                                         "qwen3moe"),
+                         testing::Values("deepseek2", "deepseek2_groups", "deepseek3", "gemma2",
+                                         "gemma4", "gemma4_moe", "gemma4_shared", "glm47_flash",
+                                         "gpt_oss", "granitemoe", "mistral3", "mixtral",
+                                         "phi3_longrope", "qwen2moe", "qwen3moe"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // As published, with parts for images and sound.

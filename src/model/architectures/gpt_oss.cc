@@ -5,6 +5,9 @@
 namespace pagoda::model {
 
 Status describe_gpt_oss(const ConfigReader& reader, Config& config) {
+  for (const char* const key : {"attention.sliding_window", "rope.scaling.type"}) {
+    RETURN_IF_ERROR(reader.require(key));
+  }
   rotate_halves(config);
   ASSIGN_OR_RETURN(config.ropes.front().rounds_yarn_ramp,
                    reader.metadata().flag_or(reader.key("rope.scaling.yarn_truncate"), false));
