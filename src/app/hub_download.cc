@@ -21,6 +21,8 @@ namespace {
 // template.
 constexpr const char* kFolderPatterns[] = {"*.safetensors", "*.json",     "*.jinja",
                                            "tokenizer*",    "merges.txt", "vocab.txt"};
+// Weights in the layouts of their authors' own programs, which lie beside those that are read.
+constexpr const char* kOtherLayouts[] = {"original/*", "metal/*", "consolidated*"};
 
 std::string with_case(std::string text, int (*change)(int)) {
   for (char& c : text) c = static_cast<char>(change(static_cast<unsigned char>(c)));
@@ -63,6 +65,11 @@ std::vector<std::string> download_words(const std::string& program, const ModelN
   if (one_flag) words.emplace_back("--include");
   for (const std::string& pattern : patterns_for(name)) {
     words.push_back(one_flag ? pattern : "--include=" + pattern);
+  }
+  if (!name.file.empty()) return words;
+  if (one_flag) words.emplace_back("--exclude");
+  for (const std::string pattern : kOtherLayouts) {
+    words.push_back(one_flag ? pattern : "--exclude=" + pattern);
   }
   return words;
 }

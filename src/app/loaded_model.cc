@@ -25,10 +25,19 @@ std::string missing_file_hint(const std::string& path) {
 
 Status check_tokenizer(const gguf::Metadata& words, const gguf::File& file) {
   if (words.contains("tokenizer.ggml.model") || file.version() != 0) return ok_status();
+  std::string found;
+  for (const char* const name : {"tekken.json", "tiktoken.model", "tokenizer.model"}) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(fmt::format("{}/{}", words.source(), name), ignored)) continue;
+    found += fmt::format("{}{}", found.empty() ? " but " : " and ", name);
+  }
   return Error{ErrorCode::kNotFound,
                fmt::format("{}: has no tokenizer.json, which holds the tokenizer of a model in a "
-                           "folder",
-                           words.source())};
+                           "folder{}{}",
+                           words.source(), found,
+                           found.empty() ? ""
+                                         : ", which this version does not read: name a folder or "
+                                           "GGUF file with the same tokens by `tokenizer`")};
 }
 
 // Finds faults before weights are quantised, which takes minutes.

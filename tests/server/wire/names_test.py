@@ -197,6 +197,8 @@ class Names(Folders):
         self.assertEqual(words[:3], ["download", "Org/Name", "--revision=v 1;touch x"])
         for pattern in ("*.safetensors", "*.json", "*.jinja"):
             self.assertIn("--include=" + pattern, words)
+        for pattern in ("original/*", "metal/*", "consolidated*"):
+            self.assertIn("--exclude=" + pattern, words)
         self.assertFalse(any("gguf" in word for word in words), words)
         self.assertEqual(token, TOKEN)
         self.assertNotIn(TOKEN, " ".join(words) + done.stdout + done.stderr)
@@ -208,6 +210,12 @@ class Names(Folders):
         self.assertEqual(words[:3], ["download", "Org/Name", "--include"])
         self.assertIn("*[-._]Q4_K_M.gguf", words)
         self.assertIn("*[-._]q4_k_m.gguf", words)
+        self.assertNotIn("--exclude", words)
+        self.assertEqual(self.pagoda("pull", "Org/Name").returncode, 1)
+        words, _ = json.load(open(called))
+        includes = words[words.index("--include") + 1:words.index("--exclude")]
+        self.assertIn("*.safetensors", includes)
+        self.assertEqual(words[words.index("--exclude") + 1:], ["original/*", "metal/*", "consolidated*"])
 
     def test_hf_comes_before_the_older_program(self):
         newer, older = self.fake("hf", "2.4.0"), self.fake("huggingface-cli", "0.36.0")
