@@ -1,5 +1,7 @@
 #include "server/cache_routes.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "server/api/any_completion.h"
@@ -46,7 +48,41 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
   return complete(std::move(asked), request, state);
 }
 
+// Each prompt is looked up on the engine's thread.
+constexpr std::size_t kExplainedPromptsMax = 64;
+
+// Reports what a completion of the same body would find in the cache, and with `estimates` when its
+// first token would come. Computes nothing.
+Routed explain(const HttpRequest& request, const ServerState& state, bool estimates) {
+  const auto read = [&] {
+    const ServedModel& model = state.model();
+    ReadingMemory memory = reading_memory(request, state);
+    return read_any_completion(read_body(request, model, memory), model,
+                               reading_terms(request, memory));
+  };
+  CompletionRequest asked = read();
+  if (asked.prompts.size() > kExplainedPromptsMax) {
+    throw ApiError(400,
+                   fmt::format("prompt: has {} prompts, at most {} are explained at once",
+                               asked.prompts.size(), kExplainedPromptsMax),
+                   "prompt");
+  }
+  asked.engine.explain = asked.engine.explain_only = true;
+  asked.output.estimate = estimates;
+  asked.engine.sampling.n = 1;
+  asked.output.stream = false;
+  return complete(std::move(asked), request, state);
+}
+
 }  // namespace
+
+Routed explain_cache(const HttpRequest& request, const ServerState& state) {
+  return explain(request, state, false);
+}
+
+Routed estimate_turn(const HttpRequest& request, const ServerState& state) {
+  return explain(request, state, true);
+}
 
 Routed prefetch(const HttpRequest& request, const ServerState& state) {
   return act_on_cache(request, state, engine::CacheAction::kPrefetch);

@@ -14,7 +14,6 @@
 #include "server/access/rights.h"
 #include "server/api/anthropic/messages_reply.h"
 #include "server/api/anthropic/messages_request.h"
-#include "server/api/any_completion.h"
 #include "server/api/caller_fields.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoints.h"
@@ -141,13 +140,6 @@ CompletionRequest read_text(const HttpRequest& request, const ServerState& state
                            reading_terms(request, memory));
 }
 
-CompletionRequest read_any(const HttpRequest& request, const ServerState& state) {
-  const ServedModel& model = state.model();
-  ReadingMemory memory = reading_memory(request, state);
-  return read_any_completion(read_body(request, model, memory), model,
-                             reading_terms(request, memory));
-}
-
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
   return complete(read_chat(request, state), request, state);
 }
@@ -245,27 +237,6 @@ Json count_message_tokens(Json body, const ServedModel& model, const ReadingTerm
   return {{"input_tokens",
            count_translated(anthropic::chat_of_counted_messages(std::move(body), &terms.memory),
                             model, terms)}};
-}
-
-// Each prompt is looked up on the engine's thread.
-constexpr std::size_t kExplainedPromptsMax = 64;
-
-// Reports what a completion of the same body would find in the cache, and with kEstimates when its
-// first token would come. Computes nothing.
-template <bool kEstimates>
-Routed explain_cache(const HttpRequest& request, const ServerState& state) {
-  CompletionRequest asked = read_any(request, state);
-  if (asked.prompts.size() > kExplainedPromptsMax) {
-    throw ApiError(400,
-                   fmt::format("prompt: has {} prompts, at most {} are explained at once",
-                               asked.prompts.size(), kExplainedPromptsMax),
-                   "prompt");
-  }
-  asked.engine.explain = asked.engine.explain_only = true;
-  asked.output.estimate = kEstimates;
-  asked.engine.sampling.n = 1;
-  asked.output.stream = false;
-  return complete(std::move(asked), request, state);
 }
 
 template <Json (*Answer)(Json body, const ServedModel& model, const ReadingTerms& terms)>
@@ -366,8 +337,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"POST", "/detokenize", answer_json<detokenize>, false, Access::kKey},
     {"GET", "/cache/retained", retained, false, Access::kAdmin},
     {"GET", "/cache/curve", curve, false, Access::kAdmin},
-    {"POST", "/cache/explain", explain_cache<false>, false, Access::kKey},
-    {"POST", "/v1/kv/estimate", explain_cache<true>, false, Access::kKey},
+    {"POST", "/cache/explain", explain_cache, false, Access::kKey},
+    {"POST", "/v1/kv/estimate", estimate_turn, false, Access::kKey},
     {"POST", "/cache/prefetch", prefetch, false, Access::kKey},
     {"POST", "/cache/demote", demote, false, Access::kKey},
     {"POST", "/cache/session/close", close_session, false, Access::kKey},

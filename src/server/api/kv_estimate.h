@@ -2,7 +2,7 @@
 // would wait, for routers that choose among servers.
 #pragma once
 
-#include "engine/turn_estimate.h"
+#include "engine/reply.h"
 #include "kv/explanation.h"
 #include "server/json.h"
 #include "server/served_model.h"

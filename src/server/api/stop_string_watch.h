@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/output_watch.h"
+#include "engine/request.h"
 #include "server/api/completion_request.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
