@@ -1,5 +1,5 @@
-// What the serving program tells its ranks to load, and what they answer: JSON, of the same program
-// on both ends.
+// The serving program tells its ranks what to load, and they answer: JSON, of the same program on
+// both ends.
 #pragma once
 
 #include <chrono>

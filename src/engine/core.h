@@ -113,10 +113,7 @@ class Core {
   std::uint64_t sequences_paused() const { return sequences_paused_; }
   // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
-  // True: somebody has to call find_loss() now and then while nothing runs.
-  bool watches_device() const { return runner_.may_vanish() && !is_lost(); }
-  void find_loss();
-  std::uint64_t bytes_exchanged() const { return runner_.bytes_exchanged(); }
+  void lose(const Error& error);
   std::size_t requests_open() const {
     return requests_.size() + prefetches_.size() + handovers_open();
   }
@@ -128,7 +125,6 @@ class Core {
   Status fits(const Request& request, std::uint64_t tokens_max);
   void refuse(const Request& request, ReplySink& sink, FinishReason reason,
               const std::string& message);
-  void lose(const Error& error);
   kv::CacheScope scope_of(const Request& request);
   void explain(const Request& request, ReplySink& sink);
   bool offload_closed();

@@ -61,11 +61,6 @@ void Core::collect() {
 }
 
 // Tokens that were not computed are not published.
-void Core::find_loss() {
-  if (!watches_device()) return;
-  if (const std::optional<Error> error = runner_.find_loss()) lose(*error);
-}
-
 void Core::lose(const Error& error) {
   if (!lost_) lost_ = error;
   while (!requests_.empty()) {

@@ -40,6 +40,7 @@ void note_tiers(const Tiers& tiers, Snapshot& now) {
 Engine::Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock)
     : options_(options),
       cache_(cache),
+      runner_(runner),
       clock_(clock),
       retain_blocks_max_(cache.options().retain_blocks_max),
       tenants_(table_of(options.tenants)),
@@ -201,7 +202,7 @@ void Engine::run() {
   bool stood = false;  // the last round found nothing to do
   for (;;) {
     if (has_messages_ && !take_messages()) return;
-    if (stood) core_.find_loss();
+    if (stood) find_loss();
     answer_questions();
     const bool worked = core_.step() || !questions_.empty();
     removals_.poll();
@@ -289,7 +290,7 @@ void Engine::publish() {
   now.blocks_deduplicated = stats.blocks_deduplicated;
   now.pages_dropped = stats.pages_dropped;
   now.is_lost = core_.is_lost();
-  now.bytes_exchanged = core_.bytes_exchanged();
+  now.bytes_exchanged = runner_.bytes_exchanged();
   now.prompt_tokens_per_second = core_.prompt_rate().units_per_second().value_or(0);
   now.output_tokens_per_second = core_.output_rate().units_per_second().value_or(0);
   if (core_.tiers() != nullptr) note_tiers(*core_.tiers(), now);
@@ -369,6 +370,11 @@ void Engine::wait_for_pages() {
   waker_->pages_came = false;
 }
 
+void Engine::find_loss() {
+  if (!watches_device()) return;
+  if (const std::optional<Error> error = runner_.find_loss()) core_.lose(*error);
+}
+
 void Engine::sleep() {
   {
     const std::lock_guard lock(tenants_mutex_);
@@ -384,12 +390,12 @@ void Engine::sleep() {
   idle_ = true;
   finished_.notify_all();
   // A session that nobody uses ends, and a device vanishes, though nobody asks for anything.
-  const std::chrono::nanoseconds longest = core_.watches_device() ? kDeviceLook : kLongSleep;
+  const std::chrono::nanoseconds longest = watches_device() ? kDeviceLook : kLongSleep;
   if (const std::optional<std::int64_t> due_ns = core_.next_close_ns()) {
     const std::chrono::nanoseconds left(*due_ns - clock_.now_ns());
     waker_->wake.wait_for(lock, std::clamp<std::chrono::nanoseconds>(left, kPausedLook, longest),
                           woken);
-  } else if (core_.watches_device()) {
+  } else if (watches_device()) {
     waker_->wake.wait_for(lock, longest, woken);
   } else {
     waker_->wake.wait(lock, woken);

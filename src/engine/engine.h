@@ -138,6 +138,9 @@ class Engine {
   void publish_curve();
   void publish_tenants();  // called under tenants_mutex_
   void wait_for_pages();
+  // True: the device can be lost while nothing runs, and find_loss() looks for that.
+  bool watches_device() const { return runner_.may_vanish() && !core_.is_lost(); }
+  void find_loss();
   void sleep();
 
   // Wakes the engine's thread. Stores share ownership: they may notify after the engine is gone.
@@ -150,6 +153,7 @@ class Engine {
   EngineOptions options_;
   const std::shared_ptr<Waker> waker_ = std::make_shared<Waker>();
   kv::Cache& cache_;
+  Runner& runner_;
   const Clock& clock_;
   const std::uint64_t retain_blocks_max_;
   sched::TenantTable tenants_;

@@ -15,8 +15,8 @@ constexpr std::size_t kLineFloats = kCacheLineBytes / sizeof(float);
 
 }  // namespace
 
-Decoder::LayerAttention Decoder::layer_attention(std::uint32_t layer,
-                                                 const kv::memory::PageBuffer& pages) const {
+LayerAttention Decoder::layer_attention(std::uint32_t layer,
+                                        const kv::memory::PageBuffer& pages) const {
   const HeadShare& share = division_.heads(layer);
   const kv::memory::LayerLocation at = group_plan_.locations[config_.kv_layer_of(layer)];
   return {
@@ -84,23 +84,11 @@ void Decoder::project(std::uint32_t layer, const LayerAttention& attention) {
 void Decoder::normalise_over_ranks(std::uint32_t layer) {
   const LayerDivision& cuts = division_.layer(layer);
   const LayerWeights& weights = weights_->layers[layer];
-  normalise_over_ranks(cuts.queries, weights.query_norm, query_.data());
-  if (cuts.keys.all() > 0) normalise_over_ranks(cuts.keys, weights.key_norm, key_.data());
-}
-
-void Decoder::normalise_over_ranks(const Cut& cut, const std::vector<float>& weight,
-                                   float* columns) {
   const std::size_t rows = batch_tokens_.size();
-  const std::size_t count = cut.count(division_.rank());
-  exchange_->share(cut, rows, columns, count);
-  matmuls_.for_rows(rows, [&](WorkRange range) {
-    auto* const whole = reinterpret_cast<float*>(matmuls_.scratch(range.thread));
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      exchange_->read_row(row, whole);
-      kernels_.rms_norm(whole, weight.data(), config_.norm_epsilon, cut.all(), whole);
-      std::copy_n(whole + cut.begin(division_.rank()), count, columns + row * count);
-    }
-  });
+  const float epsilon = config_.norm_epsilon;
+  exchange_->normalise(cuts.queries, rows, weights.query_norm, epsilon, query_.data());
+  if (cuts.keys.all() == 0) return;
+  exchange_->normalise(cuts.keys, rows, weights.key_norm, epsilon, key_.data());
 }
 
 kv::memory::SequenceView Decoder::sequence_view(std::size_t row,
@@ -251,42 +239,6 @@ void Decoder::list_tiles(const LayerAttention& layer) {
   }
 }
 
-// Merges the partials of one split into the totals of the rows that see it; for the first split
-// that a row sees, they become its total. Later rows begin and end no earlier than those before
-// them, so that rows which have seen a split before are adjacent.
-void Decoder::merge_split(const LayerAttention& layer, const AttentionTile& tile,
-                          std::uint64_t split, const float* partials, float* totals) const {
-  const std::size_t floats = kernels::partial_floats(layer.group, layer.heads.value_dim);
-  const auto splits_of = [&](std::uint32_t row) {
-    return kernels::visible_splits(tile.job, tile.rows.first_position + row,
-                                   kernels_.attention_split);
-  };
-  const auto rows_until = [&](auto holds) {
-    std::uint32_t least = 0;
-    std::uint32_t most = tile.rows.rows;
-    while (least < most) {
-      const std::uint32_t middle = (least + most) / 2;
-      if (holds(middle)) {
-        least = middle + 1;
-      } else {
-        most = middle;
-      }
-    }
-    return least;
-  };
-  const std::uint32_t begin = rows_until([&](auto row) { return splits_of(row).last <= split; });
-  const std::uint32_t fresh = rows_until([&](auto row) { return splits_of(row).first < split; });
-  const std::uint32_t end = rows_until([&](auto row) { return splits_of(row).first <= split; });
-  if (begin < fresh) {
-    kernels_.merge_partials(totals + begin * floats, partials + begin * floats,
-                            (fresh - begin) * layer.group, layer.heads.value_dim);
-  }
-  const std::uint32_t copied = std::max(begin, fresh);
-  if (copied < end && totals != partials) {
-    std::copy(partials + copied * floats, partials + end * floats, totals + copied * floats);
-  }
-}
-
 // A learned sink is a partial result of its own: a score and its weight of 1, without values. It
 // comes last, whatever the splits before it. `memory` has room for the tile's partials and for
 // kernels.
@@ -346,7 +298,7 @@ void Decoder::attend_by_tile(const LayerAttention& layer) {
       const kernels::KeySplit next = {more ? kv_head : kv_head + 1, more ? split + 1 : first_split};
       ahead.next = next.kv_head < layer.heads.kv_heads ? &next : nullptr;
       kernels_.attend_split(ahead, tile.rows, kv_head, split, scratch, partials);
-      merge_split(layer, tile, split, partials, totals);
+      merge_split(kernels_, layer, tile, split, partials, totals);
     }
     finish_tile(layer, tile, kv_head, totals, reinterpret_cast<std::byte*>(partials));
   };
@@ -411,8 +363,8 @@ void Decoder::merge_tile(const LayerAttention& layer, std::span<const SplitItem>
   for (std::uint32_t kv_head = 0; kv_head < layer.heads.kv_heads; ++kv_head) {
     float* const totals = partials_.data() + items[kv_head].first_partial;
     for (std::size_t i = kv_head; i < items.size(); i += layer.heads.kv_heads) {
-      merge_split(layer, tile, items[i].keys.split, partials_.data() + items[i].first_partial,
-                  totals);
+      merge_split(kernels_, layer, tile, items[i].keys.split,
+                  partials_.data() + items[i].first_partial, totals);
     }
     finish_tile(layer, tile, kv_head, totals, matmuls_.scratch(0));
   }

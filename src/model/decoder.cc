@@ -20,24 +20,6 @@ std::vector<float> sink_partials(const std::vector<float>& logits, std::size_t v
   return partials;
 }
 
-// There is room for what ranks exchange of rows_max rows, and for logits of as many as a runner
-// asks for at once.
-std::optional<RankExchange> open_exchange(const Config& config, const DecoderOptions& options,
-                                          const Division& division, MatmulRunner& runner) {
-  if (options.communicator == nullptr) return std::nullopt;
-  constexpr std::size_t kLogitRows = 64;
-  std::size_t widest = config.width;
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    const LayerDivision& cuts = division.layer(layer);
-    widest = std::max({widest, cuts.mixed.all(), cuts.hidden.all()});
-  }
-  widest = std::max<std::size_t>(widest, config.experts.router.chosen * config.width);
-  const std::size_t rows = options.rows_max;
-  return std::optional<RankExchange>(
-      std::in_place, *options.communicator, runner,
-      std::max(rows * widest, std::min(rows, kLogitRows) * config.vocabulary));
-}
-
 Division division_of(const Config& config, const ranks::Communicator* communicator) {
   if (communicator == nullptr) return {config, 0, 1};
   return {config, communicator->rank(), communicator->ranks()};
@@ -54,7 +36,8 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
       division_(division_of(config, options.communicator)),
       weights_(share_weights(weights, config, division_), kernels, pool, options.on_pack),
       matmuls_(kernels, pool, scratch_bytes(config, kernels)),
-      exchange_(open_exchange(config, options, division_, matmuls_)),
+      exchange_(open_exchange(config, division_, kernels, options.communicator, matmuls_,
+                              options.rows_max)),
       feed_forward_(config, division_, kernels, pool, matmuls_, exchange_ ? &*exchange_ : nullptr,
                     options.rows_max),
       group_plan_(division_.divide(
@@ -99,7 +82,6 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   if (config.normalises_values) {
     ones_.assign(widest([](const HeadShare& one) { return one.shape.value_dim; }) / rows, 1.0f);
   }
-  nonfinite_cut_ = cut_evenly(division_.ranks(), division_.ranks());
   batch_tokens_.reserve(rows);
   nonfinite_rows_.reserve(rows);
   attention_tiles_.reserve(rows);
@@ -113,7 +95,7 @@ void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, f
     feed_forward_block(layer);
     scale_residual(weights_->layers[layer].output_scale);
   }
-  if (exchange_) gather_nonfinite_rows();
+  if (exchange_) exchange_->merge_flags(nonfinite_rows_);
   if (!batch.logit_rows.empty()) logits(batch.logit_rows, out);
 }
 
@@ -171,34 +153,14 @@ void Decoder::add_branch(const Projection& projection, const std::byte* x,
                          const std::vector<float>& output_norm) {
   const std::size_t rows = batch_tokens_.size();
   const bool at_once = output_norm.empty() && config_.residual_scale == 1;
+  FloatRows& to = at_once ? residual_ : branch_;
   if (exchange_) {
-    add_divided_branch(projection, x, at_once);
+    exchange_->project(projection, x, rows, division_.width(), at_once, to);
   } else {
-    FloatRows& to = at_once ? residual_ : branch_;
     const Product product = {&projection, x, rows, to.row(0), to.stride(), at_once};
     matmuls_.run({&product, 1});
   }
   if (!at_once) add_branch_rows(output_norm);
-}
-
-// Computes this rank's columns, of the residual stream or of branch_, and takes those of others.
-void Decoder::add_divided_branch(const Projection& projection, const std::byte* x, bool at_once) {
-  const std::size_t rows = batch_tokens_.size();
-  const std::size_t first = division_.width().begin(division_.rank());
-  const std::size_t columns = division_.width().count(division_.rank());
-  FloatRows& to = at_once ? residual_ : branch_;
-  float* const mine = exchange_->begin(division_.width(), rows);
-  for (std::size_t row = 0; at_once && row < rows; ++row) {
-    std::copy_n(residual_.row(row) + first, columns, mine + row * columns);
-  }
-  const Product product = {&projection, x, rows, mine, columns, at_once};
-  matmuls_.run({&product, 1});
-  exchange_->gather();
-  matmuls_.for_rows(rows, [&](WorkRange range) {
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      exchange_->read_row(row, to.row(row));
-    }
-  });
 }
 
 // Adds the rows of branch_, normed and scaled where the model does that, to the residual stream.
@@ -223,38 +185,15 @@ void Decoder::logits(std::span<const std::uint32_t> rows, float* out) {
       normalise_row(weights_->output_norm, rows[i], normed_.data(), i, range.thread);
     }
   });
-  if (exchange_) return add_divided_logits(rows.size(), out);
   const Projection head = {.weight = weights_->output, .bias = {}};
-  const Product product = {&head, normed_.data(), rows.size(), out, head.weight.rows};
-  matmuls_.run({&product, 1});
-  finish_logits(std::span(out, rows.size() * head.weight.rows));
-}
-
-void Decoder::add_divided_logits(std::size_t rows, float* out) {
-  const Projection head = {.weight = weights_->output, .bias = {}};
-  const Product product = {&head, normed_.data(), rows,
-                           exchange_->begin(division_.vocabulary(), rows), head.weight.rows};
-  matmuls_.run({&product, 1});
-  exchange_->gather_to_first();
-  if (division_.rank() != 0) return;
-  matmuls_.for_rows(rows, [&](WorkRange range) {
-    for (std::size_t row = range.begin; row < range.end; ++row) {
-      exchange_->read_row(row, out + row * config_.vocabulary);
-    }
-  });
-  finish_logits(std::span(out, rows * config_.vocabulary));
-}
-
-// A rank sees the queries, keys and values of its heads alone.
-void Decoder::gather_nonfinite_rows() {
-  const std::size_t rows = nonfinite_rows_.size();
-  std::copy(nonfinite_rows_.begin(), nonfinite_rows_.end(), exchange_->begin(nonfinite_cut_, rows));
-  exchange_->gather_to_first();
-  if (division_.rank() != 0) return;
-  const float* const flags = exchange_->data();
-  for (std::size_t i = 0; i < rows * division_.ranks(); ++i) {
-    if (flags[i] != 0) nonfinite_rows_[i % rows] = 1;
+  if (exchange_) {
+    const Cut& cut = division_.vocabulary();
+    exchange_->project_to_first(head, normed_.data(), rows.size(), cut, out);
+  } else {
+    const Product product = {&head, normed_.data(), rows.size(), out, head.weight.rows};
+    matmuls_.run({&product, 1});
   }
+  if (division_.rank() == 0) finish_logits(std::span(out, rows.size() * config_.vocabulary));
 }
 
 void Decoder::hidden(std::span<const std::uint32_t> rows, float* out) {

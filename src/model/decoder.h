@@ -19,6 +19,7 @@
 #include "kernels/ops.h"
 #include "kv/memory/cache_groups.h"
 #include "kv/memory/page_buffer.h"
+#include "model/attention_tile.h"
 #include "model/batch.h"
 #include "model/batch_ropes.h"
 #include "model/config.h"
@@ -79,35 +80,6 @@ class Decoder {
   std::span<const std::uint8_t> nonfinite_rows() const { return nonfinite_rows_; }
 
  private:
-  // The sequence and position of a batch row.
-  struct BatchToken {
-    const SequenceRows* sequence;
-    std::uint64_t position;
-  };
-  // Consecutive rows of one sequence that attend together.
-  struct AttentionTile {
-    kernels::Attention job;
-    kernels::AttentionRows rows;
-    std::size_t first_row;  // in the batch
-    const float* sinks;     // partial results of all heads' sinks, or null
-  };
-  // One split of the keys of one tile for one KV head: a thread's unit of work.
-  struct SplitItem {
-    std::uint32_t tile;
-    kernels::KeySplit keys;
-    std::size_t first_partial;  // in partials_
-  };
-  // The attention of a layer: what kernels are told, its heads, and where its rows are.
-  struct LayerAttention {
-    kernels::Attention job;  // before the policies of sequences
-    HeadShape heads;
-    std::uint32_t queries;  // query heads
-    std::uint32_t group;    // query heads per KV head
-    kv::memory::LayerView view;
-    std::uint32_t kv_group;  // whose block tables hold the rows
-    const float* sinks;      // as in AttentionTile
-  };
-
   LayerAttention layer_attention(std::uint32_t layer, const kv::memory::PageBuffer& pages) const;
   void place_rows(const Batch& batch);
   void embed(const Batch& batch);
@@ -115,10 +87,7 @@ class Decoder {
   void feed_forward_block(std::uint32_t layer);
   void add_branch(const Projection& projection, const std::byte* x,
                   const std::vector<float>& output_norm);
-  void add_divided_branch(const Projection& projection, const std::byte* x, bool at_once);
   void add_branch_rows(const std::vector<float>& output_norm);
-  void add_divided_logits(std::size_t rows, float* out);
-  void gather_nonfinite_rows();
 
   void scale_residual(float scale);
   void finish_logits(std::span<float> logits);
@@ -129,7 +98,6 @@ class Decoder {
   void project(std::uint32_t layer, const LayerAttention& attention);
   void norm_and_rotate(std::uint32_t layer, const LayerAttention& attention);
   void normalise_over_ranks(std::uint32_t layer);
-  void normalise_over_ranks(const Cut& cut, const std::vector<float>& weight, float* columns);
   void check_queries(const LayerAttention& layer);
   void check_query(const LayerAttention& layer, std::size_t row, std::uint64_t position,
                    float* query);
@@ -141,8 +109,6 @@ class Decoder {
   bool list_splits(const LayerAttention& layer);
   void attend_by_split(const LayerAttention& layer);
   void merge_tile(const LayerAttention& layer, std::span<const SplitItem> items);
-  void merge_split(const LayerAttention& layer, const AttentionTile& tile, std::uint64_t split,
-                   const float* partials, float* totals) const;
   void finish_tile(const LayerAttention& layer, const AttentionTile& tile, std::uint32_t kv_head,
                    float* totals, std::byte* memory);
   void mix(std::uint32_t layer, const float* outputs, std::size_t stride);
@@ -172,7 +138,6 @@ class Decoder {
   SinkQueries sink_queries_;
   KeyObserver key_observer_;
   std::vector<std::vector<float>> sinks_;  // [layers][heads] partial results; empty: no sinks
-  Cut nonfinite_cut_;                      // a column for each rank
 
   // Activations of this rank's heads, [rows_max, …] each, allocated once.
   FloatRows residual_;          // [width]

@@ -5,7 +5,7 @@
 // The result of a row depends on the row and its experts alone, never on who else chose them, and
 // its experts' results are added in the order in which the router ranks them.
 //
-// Of several ranks each computes some columns of the network that all rows use, and some experts.
+// Each of several ranks computes some columns of the network that all rows use, and some experts.
 //
 // Thread rule: as Decoder.
 #pragma once

@@ -36,7 +36,7 @@ Status run(ranks::MpiCommunicator& communicator, const ranks::Channel& channel) 
 
 int main(int count, char** words) {
   if (count != 2) {
-    fmt::print(stderr, "pagoda-rank is started by pagoda --tensor-parallel-size N\n");
+    fmt::print(stderr, "pagoda-rank is a part of pagoda, which starts it\n");
     return 2;
   }
   std::signal(SIGINT, SIG_IGN);  // the serving program lets its requests end

@@ -48,10 +48,10 @@ Result<std::string> program_of_ranks(const RankJobOptions& options) {
 std::vector<std::string> mpirun_words(const std::string& mpirun, const RankJobOptions& options,
                                       const std::string& folder, const std::string& program) {
   std::vector<std::string> words = {
-      mpirun,   "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-stdin", "none",
-      "--quiet"};
+      mpirun,  "-allow-run-as-root", "-oversubscribe", "-bind-to", "none", "-stdin", "none",
+      "-quiet"};
   const auto set = [&](const char* name, const std::string& value) {
-    words.insert(words.end(), {"--mca", name, value});
+    words.insert(words.end(), {"-mca", name, value});
   };
   set("plm", "isolated");
   set("pml", "ob1");

@@ -20,7 +20,7 @@ std::string draft_cache_of(const engine::Backend& backend) {
                      format_byte_size(static_cast<double>(draft->kv_bytes())));
 }
 
-// What each rank holds, and what ranks send to each other for a token; empty with one.
+// Says what each rank holds, and what ranks send to each other for a token; empty with one.
 std::string ranks_line(const engine::Backend& backend) {
   std::string text;
   for (const engine::RankMemory& rank : backend.ranks()) {

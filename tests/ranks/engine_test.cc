@@ -168,8 +168,7 @@ TEST(EngineOverRanks, ARankThatEndsWhileNothingRunsIsMissed) {
   EngineFixture fixture(ThreadWorkers::backend(stories(), fastest(), options_of(stories(), {}), 2,
                                                {.rank = 1, .at = 0, .fault = Fault::kEnds}));
   while (!fixture.core().is_lost()) {
-    EXPECT_TRUE(fixture.core().watches_device());
-    fixture.core().find_loss();
+    if (const auto error = fixture.backend().runner().find_loss()) fixture.core().lose(*error);
     std::this_thread::yield();
   }
   expect_lost(fixture, "rank 1 ended");
@@ -177,8 +176,8 @@ TEST(EngineOverRanks, ARankThatEndsWhileNothingRunsIsMissed) {
 
 TEST(EngineOverRanks, HealthyRanksAreNotMissed) {
   EngineFixture fixture(ThreadWorkers::backend(stories(), fastest(), options_of(stories(), {}), 3));
-  fixture.core().find_loss();
-  EXPECT_FALSE(fixture.core().is_lost());
+  EXPECT_TRUE(fixture.backend().runner().may_vanish());
+  EXPECT_FALSE(fixture.backend().runner().find_loss());
 }
 
 TEST(RanksBackend, RefusesWhatRanksCannotFollow) {

@@ -22,7 +22,7 @@ namespace pagoda::engine {
 void write_launch(const Launch& launch, std::span<const std::uint32_t> logit_rows,
                   std::uint32_t block_tokens, std::vector<std::byte>& message);
 
-// What the numbers of a launch are checked against.
+// The numbers of a launch are checked against these.
 struct LaunchLimits {
   std::uint32_t rows_max = 0;
   std::uint32_t pages = 0;

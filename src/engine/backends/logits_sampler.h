@@ -13,7 +13,10 @@
 #include "engine/backends/mask_thread.h"
 #include "engine/backends/sample_row.h"
 #include "engine/runner.h"
-#include "kernels/ops.h"
+
+namespace pagoda::kernels {
+struct KernelSet;
+}
 
 namespace pagoda::engine {
 

@@ -16,7 +16,7 @@
 
 namespace pagoda::engine {
 
-// What a rank says about itself once it has loaded its part.
+// A rank says this about itself once it has loaded its part.
 struct RankFacts {
   std::uint64_t page_bytes = 0;
   std::uint64_t weight_bytes = 0;  // that it has packed
