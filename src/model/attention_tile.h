@@ -12,7 +12,7 @@
 namespace pagoda::model {
 
 // The sequence and position of a batch row.
-struct BatchToken {
+struct TokenOfSequence {
   const SequenceRows* sequence;
   std::uint64_t position;
 };

@@ -146,7 +146,7 @@ class Decoder {
   LargeArray<float> value_;     // [kv_heads * value_dim]; none with latents
   LargeArray<float> attended_;  // [heads * value_dim]
   FloatRows branch_;            // [width]: what a branch adds, where it is not added at once
-  std::vector<BatchToken> batch_tokens_;
+  std::vector<TokenOfSequence> batch_tokens_;
   std::vector<std::uint8_t> nonfinite_rows_;
   // Packed activations, [rows_max] rows each.
   LargeArray<std::byte> normed_;  // rows of width

@@ -60,13 +60,7 @@ Status CpuBackend::open(const model::Config& config, const BackendOptions& optio
 
 Status CpuBackend::allocate_pages(const BackendOptions& options, double share) {
   const kv::memory::PageLayout& layout = decoder_.page_layout();
-  std::uint64_t bytes = 0;
-  if (options.kv_bytes) {
-    bytes = *options.kv_bytes;
-  } else {
-    ASSIGN_OR_RETURN(const std::uint64_t available, memory_available());
-    bytes = static_cast<std::uint64_t>(static_cast<double>(available) * kKvMemoryShare);
-  }
+  ASSIGN_OR_RETURN(std::uint64_t bytes, cache_bytes(options.kv_bytes));
   if (share < 1) bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   const std::uint64_t blocks = std::min<std::uint64_t>(bytes / layout.page_bytes(), UINT32_MAX);
   if (blocks == 0) {

@@ -83,4 +83,10 @@ Result<std::uint64_t> memory_available(const std::string& root) {
   return available;
 }
 
+Result<std::uint64_t> cache_bytes(std::optional<std::uint64_t> asked) {
+  if (asked) return *asked;
+  ASSIGN_OR_RETURN(const std::uint64_t available, memory_available());
+  return static_cast<std::uint64_t>(static_cast<double>(available) * kKvMemoryShare);
+}
+
 }  // namespace pagoda::engine

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -16,5 +17,9 @@ inline constexpr double kKvMemoryShare = 0.5;
 // the system calls available and what each memory cgroup above us leaves. `root` is "/" but in
 // tests.
 Result<std::uint64_t> memory_available(const std::string& root = "/");
+
+// Returns the bytes of a cache: those that were asked for, else kKvMemoryShare of what is
+// available.
+Result<std::uint64_t> cache_bytes(std::optional<std::uint64_t> asked);
 
 }  // namespace pagoda::engine

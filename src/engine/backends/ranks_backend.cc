@@ -71,13 +71,7 @@ Result<std::unique_ptr<RanksBackend>> RanksBackend::create(const model::Config& 
 Result<std::uint32_t> RanksBackend::allocate_pages(const BackendOptions& options) {
   std::uint64_t block_bytes = 0;
   for (const RankFacts& facts : ranks_.facts) block_bytes += facts.page_bytes;
-  std::uint64_t bytes = 0;
-  if (options.kv_bytes) {
-    bytes = *options.kv_bytes;
-  } else {
-    ASSIGN_OR_RETURN(const std::uint64_t available, memory_available());
-    bytes = static_cast<std::uint64_t>(static_cast<double>(available) * kKvMemoryShare);
-  }
+  ASSIGN_OR_RETURN(const std::uint64_t bytes, cache_bytes(options.kv_bytes));
   const auto blocks =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes / block_bytes, UINT32_MAX));
   if (blocks == 0) {
