@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "chat/answer_form.h"
+#include "text/chat_template.h"
 
 namespace pagoda::chat {
 
@@ -17,5 +18,9 @@ std::string make_call_id(CallIdStyle style, std::uint64_t seed, std::uint32_t ca
 // Returns whether an id that the model wrote can be the call's: the template accepts it in the
 // history, and it is long enough that another answer hardly has the same.
 bool is_call_id(CallIdStyle style, std::string_view id);
+
+// Gives calls and results of a history whose ids the template refuses others in their place, which
+// depend on the old ones alone. `messages` is an array of objects.
+void fit_call_ids(CallIdStyle style, text::ChatJson& messages);
 
 }  // namespace pagoda::chat

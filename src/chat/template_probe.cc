@@ -84,6 +84,8 @@ std::optional<std::string> TemplateProbe::behind_user(const text::Conversation& 
 }
 
 std::optional<std::string> TemplateProbe::tail(const ProbeMessage& message) const {
+  // Several calls would be shown as messages of their own.
+  if (message.calls.size() > 1 && !chat_.traits().several_calls) return std::nullopt;
   text::Conversation conversation;
   conversation.messages = ChatJson::array({user_message(), assistant_message(message)});
   conversation.add_generation_prompt = false;

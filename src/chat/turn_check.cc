@@ -26,15 +26,19 @@ struct Script {
   bool reasons = false;     // the model writes reasoning
   bool sends_back = false;  // and the client sends it back
   bool calls = false;       // every other answer is a call
+  bool speaks = false;      // with words before it
 };
 
 std::string reasoning_of(unsigned turn) { return fmt::format("I think about question {}.", turn); }
+
+std::string words_before_call(unsigned turn) { return fmt::format("I look up answer {}.", turn); }
 
 WrittenAnswer answer_of(const Script& script, unsigned turn) {
   WrittenAnswer answer;
   if (script.reasons) answer.reasoning = reasoning_of(turn);
   if (script.calls && turn % 2 == 1) {
     answer.calls = {{"get_weather", {{"city", "Rome"}, {"days", 2}}}};
+    if (script.speaks) answer.content = words_before_call(turn);
   } else {
     answer.content = fmt::format("This is answer {}.", turn);
   }
@@ -114,7 +118,7 @@ class TurnChecker {
     if (script.sends_back) message["reasoning_content"] = answer.reasoning;
     const std::string id = make_call_id(form_.ids, 1, turn, "get_weather");
     for (const WrittenCall& call : answer.calls) {
-      message["content"] = nullptr;
+      if (answer.content.empty()) message["content"] = nullptr;
       message["tool_calls"].push_back(
           {{"id", id},
            {"type", "function"},
@@ -180,6 +184,13 @@ class TurnChecker {
         return "reasoning_removed";
       }
     }
+    for (unsigned earlier = 1; earlier <= turn; ++earlier) {
+      const std::string words = words_before_call(earlier);
+      if (was.find(words) != std::string_view::npos &&
+          becomes.find(words) == std::string_view::npos) {
+        return "words_removed";
+      }
+    }
     if (form_.reasoning && !core(form_.reasoning->begin).empty()) {
       const std::size_t tag = becomes.substr(0, at + 1).rfind('<');
       const std::string_view inserted = becomes.substr(tag == std::string_view::npos ? at : tag);
@@ -222,6 +233,9 @@ std::string general_fix(const TurnLoss& loss) {
   if (loss.cause == "reasoning_removed") {
     return "none in this template: edit a copy and give it by `chat_template`, or turn thinking "
            "off (\"enable_thinking\": false)";
+  }
+  if (loss.cause == "words_removed") {
+    return "none in this template: edit a copy and give it by `chat_template`";
   }
   if (loss.cause == "reasoning_inserted") {
     return "send reasoning_content back, or turn thinking off in every request";
@@ -285,6 +299,7 @@ class FixFinder {
 std::string describe_cause(const std::string& cause) {
   static const std::vector<std::pair<std::string, std::string>> kCauses = {
       {"reasoning_removed", "the template leaves out the reasoning of earlier turns"},
+      {"words_removed", "the template leaves out the words before a call"},
       {"reasoning_inserted", "the template writes an empty reasoning into earlier turns"},
       {"earlier_text_changes", "the template writes text before the answer anew"},
       {"call_written_anew", "the template writes the call in another way than the model"},
@@ -302,7 +317,10 @@ std::vector<TurnScenario> check_turns(const text::ChatTemplate& chat,
   const AnswerForm& form = found.form;
   const bool thinks = form.channels || form.reasoning;
   const std::string off = form.reasoning ? ", thinking off" : "";
-  std::vector<Script> scripts = {{.name = "chat" + off}, {.name = "tools" + off, .calls = true}};
+  std::vector<Script> scripts = {
+      {.name = "chat" + off},
+      {.name = "tools" + off, .calls = true},
+      {.name = "words before calls" + off, .calls = true, .speaks = true}};
   if (thinks) {
     scripts.push_back({.name = "reasoning sent back", .reasons = true, .sends_back = true});
     scripts.push_back({.name = "reasoning left out", .reasons = true});

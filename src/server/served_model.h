@@ -44,6 +44,8 @@ struct ServedModel {
   NormaliseRules normalise = {};  // text that clients change with every request
 
   const std::string& name() const { return names.front(); }
+  // The template takes one call in a message, so that answers have no more.
+  bool calls_once() const { return chat_template && !chat_template->traits().several_calls; }
   std::uint64_t context_tokens() const { return engine.limits().context_tokens; }
   // Returns the context of a request, whose KV policy may let it go on beyond the model's.
   std::uint64_t context_tokens(const engine::Request& request) const {

@@ -11,6 +11,7 @@
 #include "text/jinja/show.h"
 #include "text/jinja/text_builder.h"
 #include "text/message_roles.h"
+#include "text/template_tools.h"
 
 namespace pagoda::text {
 namespace {
@@ -58,9 +59,12 @@ class MessageImporter {
     index_ = index;
     const Value imported = jinja::import_json(message, origin_, heap_);
     Dict& fields = imported.as_dict();
+    drop_unset(fields);
     if (known != nullptr) set(fields, "role", heap_.text(std::string(role_name(*known))));
-    if (const Value* const content = fields.find("content")) {
-      set(fields, "content", fit_content(*content));
+    const Value* const content = fields.find("content");
+    if (content != nullptr || origin_.source == Source::kAssistant) {
+      const bool has_calls = fields.find("tool_calls") != nullptr;
+      set(fields, "content", fit_content(content ? *content : Value::none(), has_calls));
     }
     fit_tool_calls(fields);
     name_reasoning(fields);
@@ -76,9 +80,27 @@ class MessageImporter {
     set_field(fields, key, value, heap_);
   }
 
-  Value fit_content(Value content) {
-    if (content.is_none() && !traits_.null_content) content = heap_.text(std::string());
-    if (content.is_list() && !traits_.part_content) return joined_parts(content, index_, heap_);
+  // Members that are null, and empty lists of calls, are as if they were not sent: what clients get
+  // of their packages has them, and templates look whether they are there.
+  void drop_unset(Dict& fields) {
+    std::vector<Value> unset;
+    for (const auto& [key, value] : fields.entries()) {
+      const bool is_empty = value.is_list() && value.as_list().items.empty();
+      const bool no_calls = is_empty && key.bytes() == "tool_calls";
+      if ((value.is_none() && key.bytes() != "content") || no_calls) unset.push_back(key);
+    }
+    for (const Value& key : unset) fields.erase(key, heap_);
+  }
+
+  Value fit_content(Value content, bool has_calls) {
+    const bool is_nothing =
+        content.is_none() || (content.is_list() && content.as_list().items.empty());
+    if (is_nothing) {
+      content = has_calls && traits_.null_content ? Value::none() : heap_.text(std::string());
+    }
+    const bool takes_parts =
+        traits_.part_content && traits_.whole_parts[static_cast<std::size_t>(origin_.source)];
+    if (content.is_list() && !takes_parts) content = joined_parts(content, index_, heap_);
     if (!content.is_text() || traits_.text_content || !traits_.part_content) return content;
     const Value part = heap_.dict();
     set(part.as_dict(), "type", heap_.text("text"));
@@ -123,14 +145,15 @@ class MessageImporter {
     return wrapped;
   }
 
-  // Templates read a message's reasoning under one of two names; clients send three.
+  // Templates read a message's reasoning under one of three names, and clients send it under one.
   void name_reasoning(Dict& fields) {
     for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
       const Value* const found = fields.find(name);
-      if (found == nullptr || found->is_none()) continue;
+      if (found == nullptr) continue;
       const Value reasoning = *found;
-      if (fields.find("thinking") == nullptr) set(fields, "thinking", reasoning);
-      set(fields, "reasoning_content", reasoning);
+      for (const std::string_view other : {"thinking", "reasoning_content", "reasoning"}) {
+        if (fields.find(other) == nullptr) set(fields, other, reasoning);
+      }
       return;
     }
   }
@@ -181,12 +204,13 @@ Value import_messages(const Conversation& conversation, const TemplateTraits& tr
   for (std::size_t i = 0; i < messages.size(); ++i) {
     imported.push_back(importer.import(messages[i], i));
   }
-  imported = fit_roles(std::move(imported), traits, heap);
+  imported = fit_roles(std::move(imported), traits, conversation.continue_final_message, heap);
   if (conversation.continue_final_message) mark_end(imported.back(), heap);
   return heap.list(std::move(imported));
 }
 
-void bind_extras(const Conversation& conversation, Heap& heap, jinja::Scope& scope) {
+void bind_extras(const Conversation& conversation, const TemplateTraits& traits, Heap& heap,
+                 jinja::Scope& scope) {
   const auto bind_list = [&](std::string_view name, const ChatJson& json) {
     scope.set(name, json.is_null() ? Value::none() : import_list(json, name, heap));
   };
@@ -202,7 +226,8 @@ void bind_extras(const Conversation& conversation, Heap& heap, jinja::Scope& sco
     heap.reserve(jinja::Scope::kNameBytes);
     scope.set(name, imported);
   }
-  bind_list("tools", conversation.tools);
+  const std::optional<ChatJson> tools = fitted_tools(conversation.tools, traits);
+  bind_list("tools", tools ? *tools : conversation.tools);
   bind_list("documents", conversation.documents);
 }
 

@@ -19,6 +19,7 @@ inline constexpr Origin kContinuationMark{Source::kAssistant, Origin::kNoMessage
 jinja::Value import_messages(const Conversation& conversation, const TemplateTraits& traits,
                              jinja::Heap& heap);
 // Binds everything except the messages: tools, documents, keyword arguments.
-void bind_extras(const Conversation& conversation, jinja::Heap& heap, jinja::Scope& scope);
+void bind_extras(const Conversation& conversation, const TemplateTraits& traits, jinja::Heap& heap,
+                 jinja::Scope& scope);
 
 }  // namespace pagoda::text

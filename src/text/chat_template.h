@@ -7,7 +7,6 @@
 // template is loaded.
 #pragma once
 
-#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +19,7 @@
 #include "text/jinja/heap.h"
 #include "text/jinja/template.h"
 #include "text/origin_text.h"
+#include "text/template_traits.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::text {
@@ -45,23 +45,6 @@ struct SpecialTexts {
   std::optional<std::string> eos;
 };
 
-// Clients send a tool call's arguments as JSON text.
-enum class ToolArguments : std::uint8_t { kAsSent, kObject, kText };
-
-// The forms that a template accepts. Clients may send every form; the others are rewritten.
-struct TemplateTraits {
-  bool text_content = true;           // a message's content as a string
-  bool part_content = false;          // a message's content as a list of typed parts
-  bool null_content = true;           // null content beside tool calls
-  bool system_role = true;            // false: system messages are put before the next user message
-  bool systems = true;                // more than one, anywhere
-  bool developer_role = true;         // false: it is a system message
-  bool tool_role = true;              // false: results are users' messages
-  bool words_beside_thinking = true;  // content beside thinking and tool calls
-  bool broken_arguments = true;       // a tool call's arguments as text that is no JSON
-  ToolArguments tool_arguments = ToolArguments::kObject;
-};
-
 class ChatTemplate {
  public:
   // `name` begins every error message.
@@ -83,16 +66,6 @@ class ChatTemplate {
  private:
   ChatTemplate(jinja::Template parsed, std::string_view source, SpecialTexts specials)
       : template_(std::move(parsed)), source_(source), specials_(std::move(specials)) {}
-
-  void find_traits();
-  // Renders `messages` as they are; returns nothing when the template fails.
-  std::optional<std::string> probe(const ChatJson& messages) const;
-  // Probes with a tool call between the message `user` and a tool's `result`.
-  ToolArguments find_tool_arguments(const ChatJson& user, const ChatJson& result) const;
-  bool takes_null_content(const ChatJson& user) const;
-  // Find the traits of messages with other roles than the user's; `found` has those of contents.
-  void find_role_traits(TemplateTraits& found) const;
-  void find_call_traits(TemplateTraits& found) const;
 
   jinja::Template template_;
   std::string source_;

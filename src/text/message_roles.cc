@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "text/jinja/text_builder.h"
@@ -39,6 +43,16 @@ bool has_words(const Value* value) {
                               (value->is_list() && !value->as_list().items.empty()));
 }
 
+// The text under a name; empty where there is none.
+std::string_view text_of(const Value& value, std::string_view name) {
+  const Value* const text = value.as_dict().find(name);
+  return text != nullptr && text->is_text() ? text->bytes() : std::string_view();
+}
+
+bool has_calls(const Value& message) { return has_words(message.as_dict().find("tool_calls")); }
+
+constexpr std::array kReasoningNames = {"reasoning_content", "thinking", "reasoning"};
+
 class RoleFitter {
  public:
   RoleFitter(const TemplateTraits& traits, Heap& heap) : traits_(traits), heap_(heap) {}
@@ -60,6 +74,78 @@ class RoleFitter {
       fitted.push_back(message);
     }
     return fitted;
+  }
+
+  // An assistant's message that says nothing goes.
+  static void drop_empty_answers(std::vector<Value>& messages, bool continues) {
+    const Value* const last = continues ? &messages.back() : nullptr;
+    std::erase_if(messages, [&](const Value& message) {
+      const Dict& fields = message.as_dict();
+      return &message != last && role_of(message) == "assistant" && !has_calls(message) &&
+             !has_words(fields.find("content")) && !has_words(fields.find(kReasoningNames.front()));
+    });
+  }
+
+  // A message with several calls becomes one for each, with its result behind it; other results
+  // come behind the last.
+  std::vector<Value> split_calls(const std::vector<Value>& messages) {
+    std::vector<Value> fitted;
+    for (std::size_t i = 0; i < messages.size();) {
+      std::size_t end = i + 1;
+      if (has_calls(messages[i])) {
+        while (end < messages.size() && is_result(messages[end])) ++end;
+        add_single_calls(messages[i], std::span(messages).subspan(i + 1, end - i - 1), fitted);
+      } else {
+        fitted.push_back(messages[i]);
+      }
+      i = end;
+    }
+    return fitted;
+  }
+
+  // Users' messages in a row become one, and so do answers up to one that calls.
+  std::vector<Value> join_repeated(const std::vector<Value>& messages) {
+    std::vector<Value> fitted;
+    for (std::size_t i = 0; i < messages.size();) {
+      const std::string_view role = role_of(messages[i]);
+      std::size_t end = i + 1;
+      if (role == "user" || role == "assistant") {
+        while (end < messages.size() && role_of(messages[end]) == role &&
+               !has_calls(messages[end - 1])) {
+          ++end;
+        }
+      }
+      fitted.push_back(end == i + 1 ? messages[i] : join_turn(messages, i, end));
+      i = end;
+    }
+    return fitted;
+  }
+
+  // A user's words behind a result become its end.
+  std::vector<Value> join_words_to_results(const std::vector<Value>& messages) {
+    std::vector<Value> fitted;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      if (fitted.empty() || role_of(messages[i]) != "user" || !is_result(fitted.back())) {
+        fitted.push_back(messages[i]);
+        continue;
+      }
+      const Value result = heap_.copy(fitted.back().as_dict());
+      set_content(result.as_dict(), joined_words({fitted.back(), messages[i]}, i - 1));
+      fitted.back() = result;
+    }
+    return fitted;
+  }
+
+  // System messages begin the last user's message, as those templates write them that show them
+  // where a user's message stands last.
+  std::vector<Value> fold_into_last_user(std::vector<Value> messages) {
+    const auto user = std::find_if(messages.rbegin(), messages.rend(),
+                                   [](const Value& message) { return role_of(message) == "user"; });
+    if (user != messages.rend()) {
+      std::stable_partition(messages.begin(), std::prev(user.base()),
+                            [](const Value& message) { return !is_system(message); });
+    }
+    return fold_systems(messages);
   }
 
   // Results become words of the user's, together with those of a user's message that follows.
@@ -140,6 +226,70 @@ class RoleFitter {
   }
 
  private:
+  void add_single_calls(const Value& message, std::span<const Value> results,
+                        std::vector<Value>& fitted) {
+    std::map<std::string_view, std::size_t> by_id;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      by_id.try_emplace(text_of(results[i], "tool_call_id"), i);
+    }
+    std::vector<bool> is_placed(results.size());
+    const std::vector<Value> calls = message.as_dict().find("tool_calls")->as_list().items;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const Value single = i == 0 ? heap_.copy(message.as_dict()) : heap_.dict();
+      Dict& fields = single.as_dict();
+      if (i > 0) {
+        set_field(fields, "role", *message.as_dict().find("role"), heap_);
+        set_field(fields, "content",
+                  traits_.null_content ? Value::none() : heap_.text(std::string()), heap_);
+      }
+      set_field(fields, "tool_calls", heap_.list({calls[i]}), heap_);
+      fitted.push_back(single);
+      const std::string_view id = text_of(calls[i], "id");
+      const auto own = id.empty() ? by_id.end() : by_id.find(id);
+      if (own == by_id.end() || is_placed[own->second]) continue;
+      fitted.push_back(results[own->second]);
+      is_placed[own->second] = true;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!is_placed[i]) fitted.push_back(results[i]);
+    }
+  }
+
+  // The words of messages, of which a fault names the first by its `index`.
+  Value joined_words(const std::vector<Value>& messages, std::size_t index) {
+    TextBuilder words(heap_);
+    for (const Value& message : messages) {
+      const Value* const content = message.as_dict().find("content");
+      if (!has_words(content)) continue;
+      const Value text = joined_parts(*content, index++, heap_);
+      if (!text.is_text()) continue;
+      if (words.size() > 0) words.append("\n\n", Origin{});
+      words.append(text.as_text());
+    }
+    return std::move(words).value();
+  }
+
+  // The last of the messages in [begin, end), with the words and the reasoning of all.
+  Value join_turn(const std::vector<Value>& messages, std::size_t begin, std::size_t end) {
+    const std::vector<Value> all(messages.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 messages.begin() + static_cast<std::ptrdiff_t>(end));
+    const Value joined = heap_.copy(all.back().as_dict());
+    set_content(joined.as_dict(), joined_words(all, begin));
+    for (const char* const name : kReasoningNames) {
+      TextBuilder reasoning(heap_);
+      for (const Value& message : all) {
+        const Value* const text = message.as_dict().find(name);
+        if (text == nullptr || !text->is_text()) continue;
+        if (reasoning.size() > 0) reasoning.append("\n\n", Origin{});
+        reasoning.append(text->as_text());
+      }
+      if (reasoning.size() > 0) {
+        set_field(joined.as_dict(), name, std::move(reasoning).value(), heap_);
+      }
+    }
+    return joined;
+  }
+
   // One message with the words of those in [begin, end).
   Value join(std::string_view role, const std::vector<Value>& messages, std::size_t begin,
              std::size_t end) {
@@ -196,15 +346,27 @@ Value joined_parts(const Value& content, std::size_t index, Heap& heap) {
 }
 
 std::vector<Value> fit_roles(std::vector<Value> messages, const TemplateTraits& traits,
-                             Heap& heap) {
+                             bool continues, Heap& heap) {
   RoleFitter fitter(traits, heap);
+  if (!traits.empty_answers) RoleFitter::drop_empty_answers(messages, continues);
   if (!traits.words_beside_thinking) messages = fitter.split_words(messages);
+  if (!traits.several_calls) messages = fitter.split_calls(messages);
   if (!traits.tool_role && std::any_of(messages.begin(), messages.end(), is_result)) {
     messages = fitter.results_to_users(messages);
   }
-  if (std::none_of(messages.begin(), messages.end(), is_system)) return messages;
-  if (!traits.system_role) return fitter.fold_systems(messages);
-  return traits.systems ? messages : fitter.join_systems(messages);
+  if (std::any_of(messages.begin(), messages.end(), is_system)) {
+    if (!traits.system_role) {
+      messages = fitter.fold_systems(messages);
+    } else if (!traits.systems) {
+      messages = fitter.join_systems(messages);
+    }
+  }
+  if (!traits.repeated_roles) messages = fitter.join_repeated(messages);
+  if (!traits.user_behind_result) messages = fitter.join_words_to_results(messages);
+  if (!traits.system_above_results && role_of(messages.back()) != "user") {
+    messages = fitter.fold_into_last_user(std::move(messages));
+  }
+  return messages;
 }
 
 }  // namespace pagoda::text

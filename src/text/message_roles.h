@@ -1,5 +1,6 @@
-// Rewrites messages of roles that a template refuses or leaves out, so that every text reaches the
-// prompt: system messages, tools' results, and words beside thinking and calls.
+// Rewrites messages that a template refuses or leaves out where they stand, so that every text
+// reaches the prompt: system messages, tools' results, words beside thinking and calls, several
+// calls, and messages of one role in a row.
 #pragma once
 
 #include <string>
@@ -15,9 +16,11 @@ namespace pagoda::text {
 // A tool's result that becomes a user's message begins with this text.
 inline constexpr std::string_view kResultHead = "Result of the tool:\n";
 
-// Messages are dicts with a role. Throws jinja::Fault.
+// Messages are dicts with a role; where generation `continues` the last, it stays. Throws
+// jinja::Fault.
 std::vector<jinja::Value> fit_roles(std::vector<jinja::Value> messages,
-                                    const TemplateTraits& traits, jinja::Heap& heap);
+                                    const TemplateTraits& traits, bool continues,
+                                    jinja::Heap& heap);
 
 // Joins the texts of typed parts, one line each; a string is returned as it is. A fault names
 // messages[index].

@@ -54,18 +54,30 @@ struct Prompts {
   }
 };
 
-// transformers loses or refuses messages of roles that a template has no place for; here they are
-// rewritten (message_roles_test.cc).
+// transformers loses or refuses what a template has no place for, or prints Python's word for it;
+// here it is rewritten (message_roles_test.cc, every_template_test.cc).
+bool is_message_rewritten(const ChatJson& message, const TemplateTraits& traits) {
+  const std::string role = message["role"];
+  const Source source = role == "system" ? Source::kSystem
+                        : role == "tool" ? Source::kTool
+                        : role == "user" ? Source::kUser
+                                         : Source::kAssistant;
+  const ChatJson content = message.value("content", ChatJson());
+  const std::size_t calls = message.value("tool_calls", ChatJson::array()).size();
+  return (role == "tool" && !traits.tool_role) || (role == "developer" && !traits.developer_role) ||
+         (content.is_array() && !traits.whole_parts[static_cast<std::size_t>(source)]) ||
+         (content.is_null() && !traits.null_content) || (calls > 1 && !traits.several_calls);
+}
+
 bool is_rewritten(const ChatJson& messages, const TemplateTraits& traits) {
+  bool has_system = false;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::string role = messages[i]["role"];
-    const bool again = role == "system" && i > 0;
-    if ((role == "tool" && !traits.tool_role) || (role == "developer" && !traits.developer_role) ||
-        (again && !traits.systems)) {
-      return true;
-    }
+    if (is_message_rewritten(messages[i], traits)) return true;
+    const bool is_system = messages[i]["role"] == "system";
+    if (is_system && i > 0 && !traits.systems) return true;
+    has_system = has_system || is_system;
   }
-  return false;
+  return has_system && !traits.system_above_results && messages.back()["role"] != "user";
 }
 
 TEST(ChatPrompts, AreThoseOfTransformers) {

@@ -31,7 +31,8 @@ void AnswerGrammar::check_model(bool has_form) const {
 }
 
 void AnswerGrammar::read_tools(const Fields& fields) {
-  const ToolChoice choice = read_tool_choice(fields);
+  ToolChoice choice = read_tool_choice(fields);
+  choice.single = choice.single || model_.calls_once();
   const bool may_call = choice.mode != ToolChoice::Mode::kNone && !choice.tools.empty();
   // Nobody taught the model the generic form: it is held to it wherever grammars are to be had.
   const bool is_generic =

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "chat/call_id.h"
 #include "chat/history_calls.h"
 #include "chat/tool_instructions.h"
 #include "server/api/message_fields.h"
@@ -32,18 +33,24 @@ void set_thinking(Json& kwargs, bool enabled) {
   set_kwarg(kwargs, "thinking", enabled);
 }
 
+// Templates ask for an effort under two names; one that the template refuses is left out.
+void set_effort(Json& kwargs, std::string_view effort, const text::ChatTemplate* chat) {
+  for (const char* const option : text::kEffortOptions) {
+    if (chat != nullptr && !chat->traits().takes_effort(option, effort)) continue;
+    set_kwarg(kwargs, option, effort);
+  }
+  if (effort == "none") set_thinking(kwargs, false);
+}
+
 // "reasoning_effort", "reasoning": {"effort"}, "thinking" and "enable_thinking" reach the template.
-void read_reasoning(const Fields& fields, Json& kwargs) {
+void read_reasoning(const Fields& fields, const text::ChatTemplate* chat, Json& kwargs) {
   std::optional<std::string_view> effort = fields.text("reasoning_effort");
   if (const Json* const reasoning = fields.object("reasoning")) {
     const Fields members(*reasoning, fields.path_of("reasoning"));
     if (const auto nested = members.text("effort"); nested && !effort) effort = nested;
     if (const auto enabled = members.boolean("enabled")) set_thinking(kwargs, *enabled);
   }
-  if (effort) {
-    set_kwarg(kwargs, "reasoning_effort", *effort);
-    if (*effort == "none") set_thinking(kwargs, false);
-  }
+  if (effort) set_effort(kwargs, *effort, chat);
   if (const auto enabled = fields.boolean("enable_thinking")) set_thinking(kwargs, *enabled);
   const Json* const thinking = fields.find("thinking");
   if (thinking == nullptr) return;
@@ -56,7 +63,7 @@ void read_reasoning(const Fields& fields, Json& kwargs) {
   set_thinking(kwargs, members.text("type") != "disabled");
 }
 
-text::Conversation read_conversation(Json& body) {
+text::Conversation read_conversation(Json& body, const text::ChatTemplate* chat) {
   const Fields fields(body);
   check_messages(fields);
   check_tools(fields);
@@ -69,7 +76,7 @@ text::Conversation read_conversation(Json& body) {
   if (conversation.tools.is_array() && conversation.tools.empty()) conversation.tools = nullptr;
   conversation.documents = take_member(body, "documents");
   if (has_kwargs) conversation.kwargs = take_member(body, "chat_template_kwargs");
-  read_reasoning(fields, conversation.kwargs);
+  read_reasoning(fields, chat, conversation.kwargs);
   conversation.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   conversation.add_generation_prompt =
       fields.boolean("add_generation_prompt").value_or(!conversation.continue_final_message);
@@ -81,8 +88,9 @@ text::Conversation read_conversation(Json& body) {
 }
 
 // How the answer to this conversation is read.
-AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
+AnswerTerms answer_terms(const Fields& fields, const ServedModel& model,
                          text::Conversation& conversation) {
+  const chat::ServedForm& form = *model.form;
   const Json* const choice = fields.find("tool_choice");
   const bool refused = choice != nullptr && *choice == "none";
   const std::optional<chat::ToolCallForm>& calls = form.found.form.calls;
@@ -90,8 +98,10 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
       .form = &form,
       .schemas = chat::ToolSchemas(conversation.tools, calls.has_value() && calls->tagged.nests)};
   terms.options.reads_calls = !terms.schemas.empty() && !refused;
-  terms.options.single_call = !fields.boolean("parallel_tool_calls").value_or(true);
+  terms.options.single_call =
+      !fields.boolean("parallel_tool_calls").value_or(true) || model.calls_once();
   const chat::FoundForm& found = form.found;
+  chat::fit_call_ids(found.form.ids, conversation.messages);
   if (!found.shows_calls && found.form.calls) {
     const Status written = chat::write_history_calls(*found.form.calls, conversation.messages);
     if (!written.ok()) {
@@ -109,7 +119,8 @@ AnswerTerms answer_terms(const Fields& fields, const chat::ServedForm& form,
 
 std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
                                            const ReadingTerms& terms, const PromptLimits& limits) {
-  text::Conversation conversation = read_conversation(body);
+  text::Conversation conversation =
+      read_conversation(body, model.chat_template ? &*model.chat_template : nullptr);
   if (!model.chat_template) {
     throw ApiError(400,
                    fmt::format("messages: the model \"{}\" has no chat template; give the server "
@@ -124,7 +135,7 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   auto droppable = DroppableMessages::of(conversation.messages, limits.truncation);
   const std::size_t sent = conversation.messages.size();
   std::optional<AnswerTerms> answer;
-  if (model.form) answer = answer_terms(Fields(body), *model.form, conversation);
+  if (model.form) answer = answer_terms(Fields(body), model, conversation);
   droppable.add_in_front(conversation.messages.size() - sent);
   take_message_marks(conversation.messages, marks);
   const std::uint64_t marks_dropped = drop_early_marks(marks);
