@@ -97,7 +97,7 @@ void Completion::submit(std::uint32_t prompt) {
   asked.breakpoints = retain_params(breakpoints_of(request_.cache, asked.prompt.size()));
   const Result<engine::RequestId> id =
       model_.engine.submit(std::move(asked), queue_->sink(prompt, prompt * each));
-  if (!id.ok()) throw api_error(id.error());
+  if (!id.ok()) throw renamed(api_error(id.error()), request_.names);
   submitted_[prompt].id = id.value();
   submitted_[prompt].choices_running = each;
   choices_running_ += each;
@@ -151,6 +151,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
   if (event.ending) {
     --submitted.choices_running;
     --choices_running_;
+    submitted.drafts.add(event.ending->record.drafts);
     if (event.choice % request_.choices_per_prompt() == 0) note_record(submitted, *event.ending);
   }
   if (!choice.text.ended()) {
@@ -207,7 +208,6 @@ void Completion::note_record(Submitted& submitted, const FinishInfo& ending) {
   submitted.embedding = record.embedding;
   submitted.blocks_demoted = record.blocks_demoted;
   submitted.handover = record.handover;
-  submitted.drafts.add(record.drafts);
 }
 
 Piece Completion::next_piece(Choice& choice, const ReplyEvent& event) const {

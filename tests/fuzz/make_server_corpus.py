@@ -85,6 +85,8 @@ BODIES = [
     b"[" * 64 + b"]" * 64,
     b"[1, -0.0, 18446744073709551616, 1E-400, true, null]",
     b"",
+    # A name that no tool may have is found by the checks of chats.
+    b'{"max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "tools": [{"name": "a b", "input_schema": {}}]}',
 ]
 
 

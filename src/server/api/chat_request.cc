@@ -126,6 +126,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   const Fields fields(body);
   CompletionRequest request;
   request.is_chat = true;
+  request.names = {{"prompt", "messages"}};
   request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);

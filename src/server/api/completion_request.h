@@ -11,6 +11,7 @@
 #include "engine/request.h"
 #include "server/api/answer_terms.h"
 #include "server/api/cache_fields.h"
+#include "server/api/field_names.h"
 #include "server/api/prompt_normalising.h"
 #include "server/api/transfer_fields.h"
 #include "server/api/truncation.h"
@@ -78,6 +79,7 @@ struct CompletionRequest {
   CacheFields cache;
   TransferFields transfer = {};
   std::vector<std::string> ignored = {};               // fields of the body that nobody knows
+  std::vector<FieldName> names = {};                   // which errors about fields have to use
   std::optional<RequestFingerprint> fingerprint = {};  // of a chat
   std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
   std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)

@@ -34,29 +34,14 @@ void refuse_unless_idle(std::string_view name, const Json& value) {
                  std::string(name), "unsupported_parameter");
 }
 
-// Messages begin with the field, whose path may go on behind its name.
-bool names_field(std::string_view text, std::string_view field) {
-  if (!text.starts_with(field)) return false;
-  const std::string_view rest = text.substr(field.size());
-  return rest.empty() || rest.front() == '.' || rest.front() == '[' || rest.front() == ':';
-}
-
 ApiError renamed(const ApiError& given, const TranslatedChat& chat) {
-  const ApiError error = {given.status, chat.paths.rename(given.message),
-                          chat.paths.rename(given.param), given.code};
-  const std::span<const FieldName> names = chat.names;
-  const auto found = std::find_if(names.begin(), names.end(), [&](const FieldName& name) {
-    return names_field(error.param, name.chat);
-  });
-  const auto rename = [&](std::string text) {
-    const bool is_named = found != names.end() && names_field(text, found->chat);
-    if (is_named) text.replace(0, found->chat.size(), found->own);
-    return text;
-  };
+  ApiError error = {given.status, chat.paths.rename(given.message), chat.paths.rename(given.param),
+                    given.code};
+  error = renamed(error, chat.names);
   const bool is_long =
       given.code == "context_length_exceeded" && names_field(given.param, "messages");
-  return {error.status, std::string(is_long ? chat.too_long : "") + rename(error.message),
-          rename(error.param), error.code};
+  if (is_long) error.message = std::string(chat.too_long) + error.message;
+  return error;
 }
 
 // Names dropped messages by the paths of the body that the client sent.
@@ -70,6 +55,17 @@ void rename_dropped(const OwnPaths& paths, CompletionRequest& request) {
 }
 
 }  // namespace
+
+void TranslatedChat::write(std::string_view name, std::string_view own, Json value) {
+  if (body.contains(std::string(name))) {
+    const auto before = std::find_if(names.begin(), names.end(),
+                                     [&](const FieldName& one) { return one.chat == name; });
+    const std::string_view other = before == names.end() ? name : before->own;
+    throw ApiError(400, fmt::format("{}: and {} exclude each other", own, other), own);
+  }
+  names.push_back({name, own});
+  body[std::string(name)] = std::move(value);
+}
 
 void move_other_fields(Json& from, std::span<const std::string_view> own, Json& chat) {
   Json::object_t::Container& fields = chat.get_ref<Json::object_t&>();
@@ -94,6 +90,7 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
     own.output_wanted = chat.tokens_max;
     CompletionRequest request = read_chat_request(std::move(chat.body), model, own);
     rename_dropped(chat.paths, request);
+    request.names.insert(request.names.begin(), chat.names.begin(), chat.names.end());
     if (chat.tokens_max == 0u) answer_nothing(request);
     if (chat.tokens_max.value_or(0) > 0 && !request.output.prompt_only) {
       const std::uint64_t tokens = request.prompts.front().tokens.size();

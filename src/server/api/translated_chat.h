@@ -7,21 +7,17 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_request.h"
+#include "server/api/field_names.h"
 #include "server/api/own_paths.h"
 #include "server/json.h"
 #include "server/reading_memory.h"
 #include "text/memory_account.h"
 
 namespace pagoda::server {
-
-// A field of chats under the name that another API has for it.
-struct FieldName {
-  std::string_view chat;
-  std::string_view own;
-};
 
 // An upper estimate of what a message, a part, a call or a tool takes in a chat besides its texts,
 // which are moved there.
@@ -48,10 +44,13 @@ struct TranslatedChat {
   // The most tokens of the answer. More than the context has room for is no error, because clients
   // must often name a number without knowing the context: the answer ends where the context does.
   std::optional<std::uint32_t> tokens_max = {};
-  bool takes_what_fits = false;           // tokens_max is no number of the client's own
-  std::span<const FieldName> names = {};  // static
-  std::string_view too_long = {};         // begins the message about a prompt that is; static
-  OwnPaths paths = {};                    // where its messages and tools are from
+  bool takes_what_fits = false;       // tokens_max is no number of the client's own
+  std::vector<FieldName> names = {};  // of what the translation wrote; their texts are static
+  std::string_view too_long = {};     // begins the message about a prompt that is; static
+  OwnPaths paths = {};                // where its messages and tools are from
+
+  // Writes a field that the API calls `own`. Throws ApiError where the client sent the chat's, too.
+  void write(std::string_view name, std::string_view own, Json value);
 };
 
 // Moves every field that is not one of the API's own from a body, an object, to the chat's, which

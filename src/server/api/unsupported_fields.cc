@@ -98,7 +98,6 @@ constexpr auto kRead = std::to_array<std::string_view>({
     "retain",
     "return_token_ids",
     "seed",
-    "session",
     "skip_special_tokens",
     "speculative",
     "stop",
@@ -172,12 +171,13 @@ void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
   }
 }
 
-std::vector<std::string> ignored_fields(const Json& body) {
+std::vector<std::string> ignored_fields(const Json& body, std::span<const std::string_view> own) {
   constexpr std::size_t kNamesMax = 8;
   std::vector<std::string> ignored;
   for (const auto& [name, value] : body.items()) {
+    const bool is_own = std::find(own.begin(), own.end(), name) != own.end();
     const bool is_known =
-        has(kRead, name) || has(kUnsupported, name) || has(kUnsupportedFactors, name);
+        is_own || has(kRead, name) || has(kUnsupported, name) || has(kUnsupportedFactors, name);
     if (is_known || value.is_null() || !is_plain_name(name)) continue;
     if (ignored.size() == kNamesMax) break;
     ignored.push_back(name);

@@ -6,6 +6,7 @@
 
 #include "server/api/anthropic/messages_request.h"
 #include "server/api/completion_fields.h"
+#include "server/api/ollama/ollama_request.h"
 #include "server/api/responses/responses_request.h"
 #include "server/story_fixture.h"
 #include "test_data.h"
@@ -145,6 +146,123 @@ TEST(AgentRequests, FieldsThatNoReplyCanHoldAreRefusedInEveryApi) {
     idle.update({{"n", 1}, {"logprobs", false}, {"echo", false}, {"functions", Json::array()}});
     EXPECT_EQ(fixture.post(path, idle).status, 200) << path;
   }
+}
+
+// One thing under two names: neither may win in silence.
+TEST(AgentRequests, AFieldOfChatsBesideTheApisOwnIsRefused) {
+  StoryFixture fixture;
+  struct Twice {
+    const char* path;
+    const char* fields;
+    const char* param;
+  };
+  for (const Twice& twice : std::vector<Twice>{
+           {"/v1/messages",
+            R"({"output_config": {"format": {"type": "json_schema", "schema": {}}},
+                "response_format": {"type": "json_object"}})",
+            "output_config.format"},
+           {"/v1/messages",
+            R"({"output_config": {"format": {"type": "json_schema", "schema": {}}},
+                "output_format": {"type": "json_schema", "schema": {}}})",
+            "output_config.format"},
+           {"/v1/messages", R"({"stop_sequences": ["a"], "stop": "b"})", "stop_sequences"},
+           {"/v1/messages", R"({"output_config": {"effort": "low"}, "reasoning_effort": "high"})",
+            "output_config.effort"},
+           {"/v1/messages",
+            R"({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
+                "parallel_tool_calls": true})",
+            "tool_choice.disable_parallel_tool_use"},
+           {"/v1/responses",
+            R"({"text": {"format": {"type": "text"}}, "response_format": {"type": "json_object"}})",
+            "text.format"},
+           {"/v1/responses", R"({"reasoning": {"effort": "low"}, "reasoning_effort": "high"})",
+            "reasoning.effort"},
+           {"/api/chat", R"({"format": "json", "response_format": {"type": "json_object"}})",
+            "format"},
+           {"/api/chat", R"({"options": {"stop": ["a"]}, "stop": ["b"]})", "options.stop"},
+           {"/api/chat", R"({"options": {"temperature": 0}, "temperature": 1})",
+            "options.temperature"},
+           {"/api/generate", R"({"think": "low", "reasoning_effort": "high"})", "think"},
+           {"/api/generate", R"({"truncate": true, "truncation": "disabled"})", "truncate"}}) {
+    Json body = std::find_if(std::begin(kQuestions), std::end(kQuestions), [&](const auto& one) {
+                  return std::string_view(one.first) == twice.path;
+                })->second;
+    body.merge_patch(Json::parse(twice.fields));
+    const HttpReply reply = fixture.post(twice.path, body);
+    EXPECT_EQ(reply.status, 400) << twice.path << twice.fields << reply.body;
+    EXPECT_NE(reply.body.find(std::string(twice.param) + ": and "), std::string::npos)
+        << twice.fields << reply.body;
+  }
+}
+
+// What the engine refuses is named as the client wrote it, and so is what the client wrote under
+// the chats' name.
+TEST(AgentRequests, ErrorsNameTheFieldThatWasSent) {
+  StoryFixture fixture;
+  struct Refused {
+    const char* path;
+    const char* fields;
+    const char* param;
+  };
+  for (const Refused& refused : std::vector<Refused>{
+           {"/v1/responses", R"({"top_p": 7})", "top_p"},
+           {"/v1/responses", R"({"response_format": {"type": "xml"}})", "response_format.type"},
+           {"/v1/responses", R"({"text": {"format": {"type": "xml"}}})", "text.format.type"},
+           {"/v1/messages", R"({"stop": 7})", "stop"},
+           {"/v1/messages", R"({"response_format": {"type": "xml"}})", "response_format.type"},
+           {"/v1/messages", R"({"output_format": {"type": "xml"}})", "output_format.type"},
+           {"/api/chat", R"({"options": {"top_p": 7}})", "options.top_p"},
+           {"/api/chat", R"({"top_p": 7})", "top_p"},
+           {"/api/chat", R"({"temperature": -1})", "temperature"},
+           {"/api/chat", R"({"reasoning_effort": 7})", "reasoning_effort"},
+           {"/api/generate", R"({"options": {"top_p": 7}})", "options.top_p"},
+           {"/api/generate", R"({"response_format": {"type": "xml"}})", "response_format.type"}}) {
+    Json body = std::find_if(std::begin(kQuestions), std::end(kQuestions), [&](const auto& one) {
+                  return std::string_view(one.first) == refused.path;
+                })->second;
+    body.merge_patch(Json::parse(refused.fields));
+    const HttpReply reply = fixture.post(refused.path, body);
+    EXPECT_EQ(reply.status, 400) << refused.path << refused.fields << reply.body;
+    const Json error = Json::parse(reply.body)["error"];
+    const std::string message =
+        error.is_string() ? error.get<std::string>() : error["message"].get<std::string>();
+    EXPECT_TRUE(message.starts_with(std::string(refused.param) + ":") ||
+                message.starts_with(std::string(refused.param) + " "))
+        << refused.path << refused.fields << message;
+  }
+}
+
+TEST(AgentRequests, FieldsThatNothingAnswersAreNamedOrRefused) {
+  const Json question = {{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"max_tokens", 1}};
+  Json claude = question;
+  claude.update({{"mcp_servers", {{{"name", "m"}}}},
+                 {"container", "c"},
+                 {"context_management", {{"edits", Json::array()}}},
+                 {"session", "s"}});
+  EXPECT_EQ(
+      ignored_fields(anthropic::chat_of_messages(claude).body),
+      (std::vector<std::string>{"mcp_servers", "container", "context_management", "session"}));
+  EXPECT_EQ(ignored_fields(
+                responses::chat_of_responses(
+                    {{"input", "a"}, {"context_management", Json::array()}, {"max_tool_calls", 3}})
+                    .body),
+            (std::vector<std::string>{"context_management", "max_tool_calls"}));
+  Json ollama = {{"messages", question["messages"]}, {"xyz", 1}, {"keep_alive", "5m"}};
+  EXPECT_EQ(ignored_fields(ollama::chat_of_chat(ollama).body), std::vector<std::string>{"xyz"});
+  EXPECT_EQ(ignored_fields(ollama::chat_of_generate({{"prompt", "a"}, {"xyz", 1}}).body),
+            std::vector<std::string>{"xyz"});
+  StoryFixture fixture;
+  const HttpReply reply =
+      fixture.post("/v1/responses",
+                   {{"input", "a"},
+                    {"include", {"reasoning.encrypted_content", "message.output_text.logprobs"}}});
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(Json::parse(reply.body)["error"]["param"], "include[1]") << reply.body;
+  ReadingMemory memory(nullptr);
+  EXPECT_EQ(read_embedding_request({{"input", "a"}, {"pooling", "mean"}, {"xyz", 1}},
+                                   fixture.served(), memory)
+                .ignored,
+            std::vector<std::string>{"xyz"});
 }
 
 TEST(AgentRequests, FieldsThatNobodyKnowsAreNamedInEveryApi) {

@@ -51,6 +51,28 @@ TEST(SpeculationApi, APredictionThatComesTrueIsAcceptedAndChangesNothing) {
   EXPECT_EQ(reply["choices"], plain["choices"]);
 }
 
+// The engine's own counter knows nothing of choices.
+TEST(SpeculationApi, DraftsOfEveryChoiceAreCounted) {
+  StoryFixture& fixture = speculation_fixture();
+  const auto all_drafted = [&] {
+    const std::string metrics = fixture.send({.method = "GET", .path = "/metrics"}).body;
+    const std::string line = "\nvllm:spec_decode_num_draft_tokens_total{";
+    const std::size_t at = metrics.find("} ", metrics.find(line));
+    return std::stod(metrics.substr(at + 2));
+  };
+  double told = 0;
+  for (int i = 0; i < 20; ++i) {  // until it is known what rows cost here
+    const double before = all_drafted();
+    const Json usage =
+        fixture.complete(drafted_body({{"n", 3}, {"cache_salt", std::to_string(i)}}))["usage"];
+    const double here =
+        usage.contains("speculation") ? usage["speculation"]["draft_tokens"].get<double>() : 0;
+    EXPECT_EQ(here, all_drafted() - before);
+    told += here;
+  }
+  EXPECT_GT(told, 0);
+}
+
 // FailingRunner computes like another runner, but fails to sample the token behind `position` where
 // one launch samples both.
 class FailingRunner final : public engine::Runner {

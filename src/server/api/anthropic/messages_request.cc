@@ -16,19 +16,10 @@
 namespace pagoda::server::anthropic {
 namespace {
 
-constexpr std::array kAnthropicNames = {
-    FieldName{"stop", "stop_sequences"},
-    FieldName{"response_format.json_schema", "output_config.format"},
-    FieldName{"response_format", "output_config.format"},
-    FieldName{"reasoning_effort", "output_config.effort"}};
-
 constexpr auto kOwn = std::to_array<std::string_view>({
     "betas",
-    "container",
-    "context_management",
     "inference_geo",
     "max_tokens",
-    "mcp_servers",
     "messages",
     "metadata",
     "model",
@@ -229,21 +220,21 @@ void take_messages(Json& body, TranslationMemory& memory, TranslatedChat& chat) 
   chat.paths.messages = history.take_places();
 }
 
-void read_tool_choice(const Fields& fields, Json& chat) {
+void read_tool_choice(const Fields& fields, TranslatedChat& chat) {
   const Json* const given = fields.object("tool_choice");
   if (given == nullptr) return;
   const Fields choice(*given, "tool_choice");
   const std::string_view type = choice.required_text("type");
   if (choice.boolean("disable_parallel_tool_use").value_or(false)) {
-    chat["parallel_tool_calls"] = false;
+    chat.write("parallel_tool_calls", "tool_choice.disable_parallel_tool_use", false);
   }
   if (type == "auto" || type == "none") {
-    chat["tool_choice"] = type;
+    chat.body["tool_choice"] = type;
   } else if (type == "any") {
-    chat["tool_choice"] = "required";
+    chat.body["tool_choice"] = "required";
   } else if (type == "tool") {
-    chat["tool_choice"] = {{"type", "function"},
-                           {"function", {{"name", choice.required_text("name")}}}};
+    chat.body["tool_choice"] = {{"type", "function"},
+                                {"function", {{"name", choice.required_text("name")}}}};
   } else {
     const std::string path = choice.path_of("type");
     throw ApiError(400, fmt::format("{}: is \"{}\", expected auto, any, tool or none", path, type),
@@ -252,18 +243,19 @@ void read_tool_choice(const Fields& fields, Json& chat) {
 }
 
 // {"type": "json_schema", "schema": {…}}
-void take_format(Json& format, const std::string& path, Json& chat) {
-  const Fields asked(format, path);
+void take_format(Json& format, std::string_view path, TranslatedChat& chat) {
+  const Fields asked(format, std::string(path));
   Json response_format = {{"type", asked.required_text("type")}};
   if (asked.object("schema") != nullptr) {
     response_format["json_schema"] = {{"name", "output"}, {"strict", true}};
     response_format["json_schema"]["schema"] = std::move(format["schema"]);
   }
-  chat["response_format"] = std::move(response_format);
+  chat.names.push_back({"response_format.json_schema", path});
+  chat.write("response_format", path, std::move(response_format));
 }
 
 // {"effort": "high", "format": {…}}; the format has stood in a field of its own before.
-void take_output_config(Json& body, Json& chat) {
+void take_output_config(Json& body, TranslatedChat& chat) {
   const Fields fields(body);
   if (fields.object("output_format") != nullptr) {
     take_format(body["output_format"], "output_format", chat);
@@ -271,13 +263,15 @@ void take_output_config(Json& body, Json& chat) {
   const Json* const config = fields.object("output_config");
   if (config == nullptr) return;
   const Fields members(*config, "output_config");
-  if (const auto effort = members.text("effort")) chat["reasoning_effort"] = *effort;
+  if (const auto effort = members.text("effort")) {
+    chat.write("reasoning_effort", "output_config.effort", *effort);
+  }
   if (members.object("format") != nullptr) {
-    take_format(body["output_config"]["format"], members.path_of("format"), chat);
+    take_format(body["output_config"]["format"], "output_config.format", chat);
   }
 }
 
-void read_stops(Json& body, Json& chat) {
+void read_stops(Json& body, TranslatedChat& chat) {
   const Fields fields(body);
   const Json* const stops = fields.array("stop_sequences");
   if (stops == nullptr) return;
@@ -286,23 +280,22 @@ void read_stops(Json& body, Json& chat) {
       refuse_type(element_path("stop_sequences", i), (*stops)[i], "a string");
     }
   }
-  chat["stop"] = std::move(body["stop_sequences"]);
+  chat.write("stop", "stop_sequences", std::move(body["stop_sequences"]));
 }
 
 TranslatedChat translate(Json& body, ReadingMemory* counted) {
   const Fields fields(body);
   TranslationMemory memory(counted);
   TranslatedChat chat;
-  chat.names = kAnthropicNames;
   chat.paths.arguments = "input";
   chat.too_long = "prompt is too long: ";  // which clients look for
   move_other_fields(body, kOwn, chat.body);
   take_messages(body, memory, chat);
   take_function_tools(body, {.schema = "input_schema", .needs_schema = true, .function = "custom"},
                       memory, chat);
-  read_tool_choice(fields, chat.body);
-  take_output_config(body, chat.body);
-  read_stops(body, chat.body);
+  read_tool_choice(fields, chat);
+  take_output_config(body, chat);
+  read_stops(body, chat);
   fields.object("metadata");
   if (const Json* const thinking = fields.object("thinking")) chat.body["thinking"] = *thinking;
   return chat;

@@ -15,10 +15,19 @@
 namespace pagoda::server::ollama {
 namespace {
 
-// Chats name them alike, except for those that are renamed below.
-constexpr std::array<const char*, 11> kOptions = {
-    "temperature",       "top_k",          "top_p",     "min_p", "seed",    "presence_penalty",
-    "frequency_penalty", "repeat_penalty", "typical_p", "tfs_z", "mirostat"};
+// Chats name them alike, without what stands before the point.
+constexpr std::array<std::string_view, 12> kOptions = {"options.temperature",
+                                                       "options.top_k",
+                                                       "options.top_p",
+                                                       "options.min_p",
+                                                       "options.seed",
+                                                       "options.presence_penalty",
+                                                       "options.frequency_penalty",
+                                                       "options.repeat_penalty",
+                                                       "options.typical_p",
+                                                       "options.tfs_z",
+                                                       "options.mirostat",
+                                                       "options.stop"};
 
 constexpr auto kOwn = std::to_array<std::string_view>({
     "context",
@@ -41,25 +50,6 @@ constexpr auto kOwn = std::to_array<std::string_view>({
     "truncate",
 });
 
-constexpr std::array kOllamaNames = {FieldName{"stop", "options.stop"},
-                                     FieldName{"temperature", "options.temperature"},
-                                     FieldName{"top_k", "options.top_k"},
-                                     FieldName{"top_p", "options.top_p"},
-                                     FieldName{"min_p", "options.min_p"},
-                                     FieldName{"seed", "options.seed"},
-                                     FieldName{"presence_penalty", "options.presence_penalty"},
-                                     FieldName{"frequency_penalty", "options.frequency_penalty"},
-                                     FieldName{"repeat_penalty", "options.repeat_penalty"},
-                                     FieldName{"typical_p", "options.typical_p"},
-                                     FieldName{"tfs_z", "options.tfs_z"},
-                                     FieldName{"mirostat", "options.mirostat"},
-                                     FieldName{"response_format.json_schema.schema", "format"},
-                                     FieldName{"response_format.type", "format"},
-                                     FieldName{"reasoning_effort", "think"},
-                                     FieldName{"messages", "prompt"}};
-// Chats have messages of their own.
-constexpr std::span<const FieldName> kChatNames(kOllamaNames.data(), kOllamaNames.size() - 1);
-
 void take_options(Json& body, TranslatedChat& chat) {
   const Json* const options = Fields(body).object("options");
   if (options == nullptr) return;
@@ -69,36 +59,39 @@ void take_options(Json& body, TranslatedChat& chat) {
   chat.takes_what_fits = tokens.value_or(0) < 0;
   const std::int64_t asked = chat.takes_what_fits ? INT32_MAX : tokens.value_or(0);
   if (asked > 0) chat.tokens_max = static_cast<std::uint32_t>(asked);
+  if (tokens) chat.names.push_back({"max_tokens", "options.num_predict"});
   Json& given = body["options"];
-  for (const char* const name : kOptions) {
-    if (fields.find(name) != nullptr) chat.body[name] = std::move(given[name]);
+  for (const std::string_view path : kOptions) {
+    const std::string_view name = path.substr(std::string_view("options.").size());
+    if (fields.find(name) != nullptr) chat.write(name, path, std::move(given[std::string(name)]));
   }
-  if (fields.find("stop") != nullptr) chat.body["stop"] = std::move(given["stop"]);
 }
 
 // "json", or a schema.
-void take_format(Json& body, Json& chat) {
+void take_format(Json& body, TranslatedChat& chat) {
   const auto found = body.find("format");
   if (found == body.end() || found->is_null() || *found == "") return;
   if (found->is_object()) {
     Json schema = {{"name", "format"}};
     schema["schema"] = std::move(*found);
-    chat["response_format"] = {{"type", "json_schema"}};
-    chat["response_format"]["json_schema"] = std::move(schema);
+    Json response_format = {{"type", "json_schema"}};
+    response_format["json_schema"] = std::move(schema);
+    chat.names.push_back({"response_format.json_schema.schema", "format"});
+    chat.write("response_format", "format", std::move(response_format));
   } else if (*found == "json") {
-    chat["response_format"] = {{"type", "json_object"}};
+    chat.write("response_format", "format", {{"type", "json_object"}});
   } else {
     refuse_type("format", *found, "\"json\" or a schema");
   }
 }
 
-void read_think(const Fields& fields, Json& chat) {
+void read_think(const Fields& fields, TranslatedChat& chat) {
   const Json* const think = fields.find("think");
   if (think == nullptr) return;
   if (think->is_boolean()) {
-    chat["enable_thinking"] = *think;
+    chat.write("enable_thinking", "think", *think);
   } else if (think->is_string()) {
-    chat["reasoning_effort"] = *think;
+    chat.write("reasoning_effort", "think", *think);
   } else {
     refuse_type("think", *think, "true, false or a string");
   }
@@ -208,26 +201,45 @@ Json take_messages(Json& body, ReadingMemory* counted) {
   return std::move(messages);
 }
 
-// Streams unless told otherwise.
-TranslatedChat translate(Json& body) {
-  const Fields fields(body);
-  TranslatedChat chat;
-  chat.names = kChatNames;
-  move_other_fields(body, kOwn, chat.body);
-  chat.body["stream"] = fields.boolean("stream").value_or(true);
-  // Ollama leaves the oldest messages out unless it is told otherwise, here by a field of chats.
-  const bool truncates = fields.boolean("truncate").value_or(true);
-  if (!chat.body.contains("truncation")) chat.body["truncation"] = truncates ? "auto" : "disabled";
-  take_options(body, chat);
-  take_format(body, chat.body);
-  read_think(fields, chat.body);
-  return chat;
-}
-
 void refuse_field(const Fields& fields, const char* name, std::string_view why) {
   const Json* const value = fields.find(name);
   if (value == nullptr || *value == false || value->empty() || *value == "") return;
   throw ApiError(400, fmt::format("{}: {}", name, why), name, "unsupported_parameter");
+}
+
+// Streams unless told otherwise.
+TranslatedChat translate(Json& body) {
+  const Fields fields(body);
+  refuse_field(fields, "raw", "is not supported here; /v1/completions takes prompts as they are");
+  refuse_field(fields, "context", "is not supported; /api/chat takes conversations");
+  refuse_field(fields, "suffix", "is not supported");
+  refuse_field(fields, "template", "is not supported; the server has a chat template");
+  refuse_images(fields);
+  TranslatedChat chat;
+  move_other_fields(body, kOwn, chat.body);
+  chat.body["stream"] = fields.boolean("stream").value_or(true);
+  // Ollama leaves the oldest messages out unless it is told otherwise.
+  if (const auto truncates = fields.boolean("truncate")) {
+    chat.write("truncation", "truncate", *truncates ? "auto" : "disabled");
+  } else if (!chat.body.contains("truncation")) {
+    chat.body["truncation"] = "auto";
+  }
+  take_options(body, chat);
+  take_format(body, chat);
+  read_think(fields, chat);
+  return chat;
+}
+
+// The answer goes on from words of the assistant's that stand last.
+bool ends_with_words(const Json& messages) {
+  if (messages.empty()) return false;
+  const Json& last = messages.back();
+  const auto role = last.find("role");
+  const auto content = last.find("content");
+  const auto calls = last.find("tool_calls");
+  const bool has_calls = calls != last.end() && !calls->empty();
+  return role != last.end() && *role == "assistant" && !has_calls && content != last.end() &&
+         content->is_string() && *content != "";
 }
 
 }  // namespace
@@ -246,20 +258,16 @@ LoadRequest load_request(const Json& body, bool is_chat) {
 TranslatedChat chat_of_chat(Json body, ReadingMemory* memory) {
   TranslatedChat chat = translate(body);
   chat.body["messages"] = take_messages(body, memory);
+  if (ends_with_words(chat.body["messages"])) chat.body["continue_final_message"] = true;
   if (Fields(body).array("tools") != nullptr) chat.body["tools"] = std::move(body["tools"]);
   return chat;
 }
 
 TranslatedChat chat_of_generate(Json body, ReadingMemory* /*memory*/) {
   const Fields fields(body);
-  refuse_field(fields, "raw", "is not supported here; /v1/completions takes prompts as they are");
-  refuse_field(fields, "context", "is not supported; /api/chat takes conversations");
-  refuse_field(fields, "suffix", "is not supported");
-  refuse_field(fields, "template", "is not supported; the server has a chat template");
-  refuse_images(fields);
   fields.required_text("prompt");
   TranslatedChat chat = translate(body);
-  chat.names = kOllamaNames;
+  chat.names.insert(chat.names.end(), {{"messages", "prompt"}, {"prompt", "prompt"}});
   Json messages = Json::array();
   if (fields.text("system")) {
     messages.push_back({{"role", "system"}, {"content", std::move(body["system"])}});

@@ -17,21 +17,15 @@
 namespace pagoda::server::responses {
 namespace {
 
-constexpr std::array kResponseNames = {
-    FieldName{"messages", "input"}, FieldName{"response_format.json_schema", "text.format"},
-    FieldName{"response_format", "text.format"}, FieldName{"reasoning_effort", "reasoning.effort"}};
-
 constexpr auto kOwn = std::to_array<std::string_view>({
     "background",
     "client_metadata",
-    "context_management",
     "conversation",
     "include",
     "input",
     "instructions",
     "keep_turns",
     "max_output_tokens",
-    "max_tool_calls",
     "metadata",
     "model",
     "moderation",
@@ -49,7 +43,7 @@ constexpr auto kOwn = std::to_array<std::string_view>({
     "top_logprobs",
 });
 
-[[noreturn]] void refuse_kept(const char* name, std::string_view what) {
+[[noreturn]] void refuse_kept(const std::string& name, std::string_view what) {
   throw ApiError(400, fmt::format("{}: {}", name, what), name, "unsupported_parameter");
 }
 
@@ -68,6 +62,13 @@ void refuse_state(const Fields& fields) {
     refuse_kept("top_logprobs", "is not supported here; /v1/chat/completions has it");
   }
   fields.boolean("store");
+  const Json* const include = fields.array("include");
+  for (std::size_t i = 0; include != nullptr && i < include->size(); ++i) {
+    if ((*include)[i] != "message.output_text.logprobs") continue;
+    refuse_kept(element_path("include", i),
+                "is not supported here; /v1/chat/completions has "
+                "logprobs");
+  }
 }
 
 [[noreturn]] void refuse_item_type(const Fields& fields, std::string_view expected) {
@@ -260,16 +261,18 @@ void read_tool_choice(const Fields& fields, Json& chat) {
                          {"function", {{"name", members.required_text("name")}}}};
 }
 
-void read_reasoning(const Fields& fields, Json& chat) {
+void read_reasoning(const Fields& fields, TranslatedChat& chat) {
   const Json* const reasoning = fields.object("reasoning");
   if (reasoning == nullptr) return;
   const Fields members(*reasoning, "reasoning");
   members.text("summary");
-  if (const auto effort = members.text("effort")) chat["reasoning_effort"] = *effort;
+  if (const auto effort = members.text("effort")) {
+    chat.write("reasoning_effort", "reasoning.effort", *effort);
+  }
 }
 
 // {"format": {"type": "json_schema", "name": …, "schema": {…}, "strict": true}}
-void take_text_format(Json& body, Json& chat) {
+void take_text_format(Json& body, TranslatedChat& chat) {
   const Fields fields(body);
   const Json* const text = fields.object("text");
   if (text == nullptr) return;
@@ -288,7 +291,8 @@ void take_text_format(Json& body, Json& chat) {
     schema["schema"] = std::move(body["text"]["format"]["schema"]);
     response_format["json_schema"] = std::move(schema);
   }
-  chat["response_format"] = std::move(response_format);
+  chat.names.push_back({"response_format.json_schema", "text.format"});
+  chat.write("response_format", "text.format", std::move(response_format));
 }
 
 constexpr std::size_t kEchoBytesMax = std::size_t{64} << 10;  // of one member
@@ -350,7 +354,7 @@ TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   refuse_state(fields);
   TranslationMemory memory(counted);
   TranslatedChat chat;
-  chat.names = kResponseNames;
+  chat.names = {{"messages", "input"}, {"prompt", "input"}};
   move_other_fields(body, kOwn, chat.body);
   ChatHistory history(memory);
   take_input(body, memory, history);
@@ -358,10 +362,11 @@ TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   chat.paths.messages = history.take_places();
   take_function_tools(body, {.schema = "parameters", .needs_type = true}, memory, chat);
   read_tool_choice(fields, chat.body);
-  read_reasoning(fields, chat.body);
-  take_text_format(body, chat.body);
+  read_reasoning(fields, chat);
+  take_text_format(body, chat);
   if (const auto tokens = fields.integer("max_output_tokens", 0, INT32_MAX)) {
     chat.tokens_max = static_cast<std::uint32_t>(*tokens);
+    chat.names.push_back({"max_tokens", "max_output_tokens"});
   }
   return chat;
 }

@@ -58,6 +58,20 @@ TEST(OllamaRequest, BecomesAChat) {
   }
 }
 
+// As Ollama's own templates do, which leave the end of the last message away.
+TEST(OllamaRequest, TheAnswerGoesOnFromTheAssistantsLastWords) {
+  const auto goes_on = [](const char* last) {
+    Json messages = {{{"role", "user"}, {"content", "hi"}}, Json::parse(last)};
+    const Json chat = ollama::chat_of_chat({{"messages", messages}}).body;
+    return chat.value("continue_final_message", false);
+  };
+  EXPECT_TRUE(goes_on(R"({"role": "assistant", "content": "Once upon"})"));
+  EXPECT_FALSE(goes_on(R"({"role": "assistant", "content": ""})"));
+  EXPECT_FALSE(goes_on(R"({"role": "assistant", "content": "I look",
+    "tool_calls": [{"function": {"name": "f", "arguments": {}}}]})"));
+  EXPECT_FALSE(goes_on(R"({"role": "user", "content": "Go on"})"));
+}
+
 constexpr BadBody kBadOllama[] = {
     {R"({"messages": 7})", "messages: "},
     {R"({"messages": [7]})", "messages[0]: "},
@@ -85,6 +99,12 @@ TEST(Ollama, ErrorsAreAMessageThatNamesThePath) {
     EXPECT_EQ(reply.status, 400) << bad.change;
     const std::string message = Json::parse(reply.body)["error"];
     EXPECT_TRUE(message.starts_with(bad.param)) << message;
+  }
+  for (const char* const field : {"raw", "template", "context", "suffix"}) {
+    Json body = ollama_question();
+    body[field] = {1};
+    const std::string message = Json::parse(fixture.post("/api/chat", body).body)["error"];
+    EXPECT_TRUE(message.starts_with(std::string(field) + ": ")) << message;
   }
   for (const char* const field : {"raw", "images", "suffix"}) {
     Json body = {{"prompt", "a"}};
