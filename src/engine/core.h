@@ -85,8 +85,7 @@ class Core {
   Result<std::uint64_t> close_session(const SessionName& name);
   // Returns when a session is closed because nobody uses it, at the earliest; nothing: never.
   std::optional<std::int64_t> next_close_ns() const { return cache_.sessions().next_due_ns(); }
-  // The last prompts of sessions. Any thread.
-  // These two may be called from any thread.
+  // The last prompts of sessions. These two may be called from any thread.
   const SessionPrompts& session_prompts() const { return session_prompts_; }
   void forget_session_prompts(std::optional<TenantId> tenant);
   // Evicts what is idle in a tenant's private regions, or everything, and forgets the sessions and
@@ -114,9 +113,7 @@ class Core {
   // True: nothing is computed any more, and every request ends with kLost.
   bool is_lost() const { return lost_.has_value(); }
   void lose(const Error& error);
-  std::size_t requests_open() const {
-    return requests_.size() + prefetches_.size() + handovers_open();
-  }
+  std::size_t requests_open() const;
   // Stops the program when an invariant does not hold. Linear.
   void check() const;
 
@@ -146,10 +143,6 @@ class Core {
   std::optional<FinishReason> end_of(const OpenSequence& seq, const SampledToken& choice) const;
   void end_all(OpenRequest& request, FinishReason reason, const std::string& message);
   void finish(OpenSequence& seq, FinishReason reason, const std::string& message = {});
-  void tell_finished(OpenSequence& seq, FinishReason reason, SequenceRecord record,
-                     const std::string& message, std::vector<kv::NodeId> whole_blocks);
-  std::vector<kv::NodeId> blocks_to_hand_over(const OpenSequence& seq, FinishReason reason) const;
-  std::size_t handovers_open() const;
   void forget_finished();
 
   CoreOptions options_;

@@ -6,6 +6,7 @@
 #include "engine/core.h"
 #include "engine/nonfinite_rows.h"
 #include "engine/prompt_results.h"
+#include "engine/sequence_end.h"
 #include "engine/tiers/tiers.h"
 
 namespace pagoda::engine {
@@ -193,47 +194,22 @@ std::optional<FinishReason> Core::end_of(const OpenSequence& seq,
 
 void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& message) {
   OpenRequest& request = *seq.request;
-  std::vector<kv::NodeId> whole_blocks = blocks_to_hand_over(seq, reason);
+  std::vector<kv::NodeId> whole_blocks =
+      blocks_to_hand_over(seq, reason, cache_.options().block_tokens);
   if (!seq.tokens.empty()) {  // else the sequence is a fork that was never born
     scheduler_.finish(seq);
   } else {
     seq.state = sched::TaskState::kFinished;
   }
-  const std::uint64_t prompt = request.sequences.front()->prompt_tokens;
-  const LoadRecord load = tiers_ ? tiers_->end(seq) : LoadRecord{};
-  SequenceRecord record = {.prompt_tokens = prompt,
-                           .prompt_tokens_cached = seq.tokens_cached,
-                           .prompt_tokens_computed = seq.prompt_tokens_computed,
-                           .prompt_tokens_written = 0,
-                           .output_tokens = seq.tokens.empty() ? 0 : seq.tokens.size() - prompt,
-                           .preemptions = seq.preemptions,
-                           .seed = seq.sampling.options().seed,
-                           .arrived_ns = request.arrived_ns,
-                           .started_ns = seq.started_ns,
-                           .first_token_ns = seq.first_token_ns,
-                           .finished_ns = clock_.now_ns(),
-                           .gaps = seq.gaps,
-                           .load = load,
-                           .retain = request.retain,
-                           .breakpoints = request.breakpoints,
-                           .explanation = {}};
+  const std::int64_t now_ns = clock_.now_ns();
+  SequenceRecord record = record_of(seq, tiers_ ? tiers_->end(seq) : LoadRecord{}, now_ns);
   if (cache_.options().share && seq.first_token_ns != 0) {
     record.prompt_tokens_written = seq.prompt_tokens_written;
   }
-  if (seq.hidden_taken == prompt && !seq.hidden_sum.empty()) {
-    const double tokens =
-        request.asked.pooling == Pooling::kMean ? static_cast<double>(prompt) : 1.0;
-    for (const double sum : seq.hidden_sum) {
-      record.embedding.push_back(static_cast<float>(sum / tokens));
-    }
-  }
-  record.drafts = seq.draft_counts;
-  drafting_.note_end(seq, prompt);
-  if (request.asked.explain && seq.started_ns != 0) {
-    record.explanation = request.sequences.front()->explanation;
-  }
+  drafting_.note_end(seq, record.prompt_tokens);
   meters_.note_finish(seq, reason, record);
-  tell_finished(seq, reason, std::move(record), message, std::move(whole_blocks));
+  tell_end(seq, {reason, std::move(record), message, std::move(whole_blocks)}, cache_, tiers_.get(),
+           now_ns);
   if (--request.sequences_left > 0) return;
   meters_.note_end(request);
   const auto found = requests_.find(request.id);
@@ -241,43 +217,9 @@ void Core::finish(OpenSequence& seq, FinishReason reason, const std::string& mes
   requests_.erase(found);
 }
 
-// Returns the whole blocks of the prompt, where other servers are to find them.
-std::vector<kv::NodeId> Core::blocks_to_hand_over(const OpenSequence& seq,
-                                                  FinishReason reason) const {
-  const bool answered = reason == FinishReason::kStop || reason == FinishReason::kLength ||
-                        reason == FinishReason::kContext;
-  const bool is_asked = seq.request->asked.hands_over && seq.index == 0;
-  if (!is_asked || !answered || !seq.sequence) return {};
-  const std::span<const kv::NodeId> nodes = seq.sequence->nodes();
-  const std::size_t blocks = seq.prompt_tokens / cache_.options().block_tokens;
-  const auto whole = nodes.first(std::min(nodes.size(), blocks));
-  return {whole.begin(), whole.end()};
+std::size_t Core::requests_open() const {
+  return requests_.size() + prefetches_.size() + (tiers_ ? tiers_->handovers().size() : 0);
 }
-
-// Of a prompt that is handed over, the record comes when its blocks are where others find them.
-void Core::tell_finished(OpenSequence& seq, FinishReason reason, SequenceRecord record,
-                         const std::string& message, std::vector<kv::NodeId> whole_blocks) {
-  OpenRequest& request = *seq.request;
-  const bool is_asked = request.asked.hands_over && seq.index == 0;
-  if (!is_asked || !tiers_) {
-    if (is_asked) record.handover = HandoverOutcome{.missing = "no store is shared with others"};
-    return request.sink->on_finish(seq.index, reason, record, message);
-  }
-  Handover handover;
-  for (const kv::NodeId node : whole_blocks) {
-    handover.hashes.push_back(cache_.hashes().of(node));
-  }
-  handover.nodes = std::move(whole_blocks);
-  handover.groups.assign(seq.scope->groups().begin(), seq.scope->groups().end());
-  handover.done = [sink = request.sink, index = seq.index, reason, record = std::move(record),
-                   message](HandoverOutcome outcome) mutable {
-    record.handover = std::move(outcome);
-    sink->on_finish(index, reason, record, message);
-  };
-  tiers_->hand_over(std::move(handover), clock_.now_ns());
-}
-
-std::size_t Core::handovers_open() const { return tiers_ ? tiers_->handovers().size() : 0; }
 
 // Destroys ended requests that no launch uses.
 void Core::forget_finished() {

@@ -119,9 +119,17 @@ Status fit_to_model(const ServeOptions& options, const app::ServedSource& source
 }
 
 // One request that names no limit does not run for minutes.
-void set_output_default(const ServeOptions& options, engine::RequestLimits& limits) {
-  const std::uint64_t quarter = std::max<std::uint64_t>(limits.context_tokens / 4, 1);
-  limits.output_tokens_default = options.max_output_tokens.value_or(quarter);
+void set_limits(const ServeOptions& options, engine::CoreOptions& core) {
+  core.requests_queued_max = options.requests_queued_max;
+  const std::uint64_t quarter = std::max<std::uint64_t>(core.limits.context_tokens / 4, 1);
+  core.limits.output_tokens_default = options.max_output_tokens.value_or(quarter);
+}
+
+// A shared store alone has this server's pages: it serves none itself.
+server::TransferSource transfer_source() {
+  return {.engine_id = fmt::format("{}{:016x}", server::kEngineIdPrefix, fresh_seed()),
+          .host = {},
+          .port = 0};
 }
 
 server::Json sampling_facts(const app::SamplingDefaults& defaults) {
@@ -289,8 +297,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
         if (events) events->after_step();
         if (tier_set && serving != nullptr) tier_set->set_idle(is_idle(serving.load()->snapshot()));
       }};
-  engine_options.core.requests_queued_max = options.requests_queued_max;
-  set_output_default(options, engine_options.core.limits);
+  set_limits(options, engine_options.core);
   engine::Engine engine(engine_options, backend->cache(), backend->runner(), clock);
   if (events) events->start(engine, backend->cache());
   serving = &engine;
@@ -310,9 +317,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
       .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form),
-      .transfer = {.engine_id = fmt::format("{}{:016x}", server::kEngineIdPrefix, fresh_seed()),
-                   .host = {},
-                   .port = 0},
+      .transfer = transfer_source(),
       .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
   signals.start_serving();
   server->open(served);

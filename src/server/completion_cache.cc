@@ -84,7 +84,7 @@ Json Completion::retained() const {
   return all.size() == 1 ? all.front() : all;
 }
 
-// Of several prompts, together.
+// Several prompts are told together.
 engine::HandoverOutcome Completion::handed_over() const {
   engine::HandoverOutcome all;
   for (const Submitted& submitted : submitted_) {

@@ -48,7 +48,7 @@ std::shared_ptr<PastOutputs> ScopeOutputs::open(const Scope& scope) {
     return found->second.outputs;
   }
   if (scopes_.size() == kScopesMax) {
-    // Of the owner that has most: whoever opens many forgets his own.
+    // The owner that has most loses one: whoever opens many forgets his own.
     std::map<std::uint32_t, std::size_t> scopes_of;
     for (const auto& [other, entry] : scopes_) ++scopes_of[other.owner];
     ++scopes_of[scope.owner];

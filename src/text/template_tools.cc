@@ -23,7 +23,7 @@ bool has_text(const ChatJson& object, const char* name) {
   return found != object.end() && found->is_string();
 }
 
-// What of a function's members the template cannot do without.
+// Finds the members of a function that the template cannot do without.
 Lacks lacks_of(const ChatJson& function, const TemplateTraits& traits) {
   const bool has_schema = has_object(function, "parameters");
   return {.description = !traits.tools_without_texts && !has_text(function, "description"),

@@ -124,7 +124,7 @@ class PlainFleet {
     return std::min(found, rules_.capacity);
   }
 
-  Job outlook(const Server& server, std::size_t request, std::int64_t* ttft) const {
+  Job estimate(const Server& server, std::size_t request, std::int64_t* ttft) const {
     const Ids& ids = requests_[request].ids;
     Job job;
     job.memory = job.reach = in_cache(server, ids);
@@ -151,7 +151,7 @@ class PlainFleet {
     if (rules_.exact) {
       std::optional<std::pair<std::int64_t, std::uint64_t>> best;
       for (std::size_t i = 0; i < rules_.servers; ++i) {
-        outlook(servers_[i], request, &ttft);
+        estimate(servers_[i], request, &ttft);
         const std::pair<std::int64_t, std::uint64_t> rank = {ttft, servers_[i].computed};
         if (!best || rank < *best) {
           best = rank;
@@ -160,7 +160,7 @@ class PlainFleet {
       }
     }
     Server& server = servers_[chosen];
-    const Job job = jobs_[request] = outlook(server, request, &ttft);
+    const Job job = jobs_[request] = estimate(server, request, &ttft);
     server.waiting += job.work_ms;
     if (job.reach == job.memory) {
       server.queue.push_back(request);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/tiers/tier_seconds.h"
 
 namespace pagoda::engine {
 
@@ -149,40 +150,17 @@ TokensInTiers Loader::tokens_at_hand(const kv::CacheScope& scope, std::span<cons
     search.record_found(found.value_or(0));
   }
   known.end = search.end() * block_tokens();
+  if (search.end() == first) return known;
   for (std::uint64_t block = first; block < search.end(); ++block) {
     const std::uint64_t begin = std::max(block * block_tokens(), tokens_matched);
     known.tokens[store_of(search, scope.groups(), block)] += (block + 1) * block_tokens() - begin;
   }
-  estimate_seconds(scope.groups(), first, known);
-  return known;
-}
-
-// A store that gave no page yet is taken to be no slower than the model.
-void Loader::estimate_seconds(std::span<const kv::memory::AttentionSpec> groups,
-                              std::uint64_t first, TokensInTiers& known) const {
-  const std::uint64_t tokens = known.end - first * block_tokens();
-  if (tokens == 0) return;
   const std::uint64_t pages =
-      kv::memory::pages_to_load(groups, cache_.options().block_tokens, first, known.end);
-  const double bytes = static_cast<double>(pages * options_.page_at(kv::BlockId(0)).size());
-  for (std::size_t store = 0; store < stores(); ++store) {
-    if (known.tokens[store] == 0) continue;
-    const double share = static_cast<double>(known.tokens[store]) / static_cast<double>(tokens);
-    const std::optional<double> bytes_rate = bytes_per_second(store);
-    const std::optional<double> model_rate = model_rate_.units_per_second();
-    std::optional<double> seconds;
-    if (bytes_rate) seconds = share * bytes / *bytes_rate;
-    const bool may_compute = options_.load == LoadMode::kAuto || !seconds;
-    if (model_rate && may_compute) {
-      const double computing = static_cast<double>(known.tokens[store]) / *model_rate;
-      seconds = std::min(seconds.value_or(computing), computing);
-    }
-    if (!seconds) {
-      known.seconds.reset();
-      return;
-    }
-    *known.seconds += *seconds;
-  }
+      kv::memory::pages_to_load(scope.groups(), cache_.options().block_tokens, first, known.end);
+  known.seconds = seconds_in_tiers(
+      known.tokens, static_cast<double>(pages * options_.page_at(kv::BlockId(0)).size()), reads_,
+      {.tokens_per_second = model_rate_.units_per_second(), .mode = options_.load});
+  return known;
 }
 
 // Reserves blocks for the pages that will come.

@@ -82,8 +82,6 @@ class Loader {
   void hash_blocks(Load& load);
   void ask_on(Load& load, std::int64_t now_ns);
   PageSearchInputs inputs(std::span<const kv::memory::AttentionSpec> groups) const;
-  void estimate_seconds(std::span<const kv::memory::AttentionSpec> groups, std::uint64_t first,
-                        TokensInTiers& known) const;
   void open(Load& load, std::int64_t now_ns);
   void search_again(Load& load, std::uint64_t end, std::int64_t now_ns);
   void rest(Load& load);

@@ -38,8 +38,8 @@ struct FleetEvent {
   }
 };
 
-// An Outlook says how a server would serve a request that came now.
-struct Outlook {
+// A ServiceEstimate says how a server would serve a request that came now.
+struct ServiceEstimate {
   std::uint64_t in_memory = 0;                        // of the request's first blocks
   std::array<std::uint64_t, kFleetTiers> reach = {};  // [tier]: up to where it and those before it
   std::int64_t ready_ns = 0;                          // when what is read is there
@@ -50,7 +50,7 @@ struct Outlook {
 struct FleetJob {
   std::uint32_t server = 0;
   std::int64_t arrived_ns = 0;
-  Outlook outlook;
+  ServiceEstimate estimate;
   std::optional<TraceCache::Held> held;
 };
 
@@ -100,7 +100,7 @@ class FleetSimulation final : public FleetState {
   }
 
   std::uint32_t in_flight(std::uint32_t server) override { return servers_[server].in_flight; }
-  std::int64_t expected_ttft_ns(std::uint32_t server) override { return outlook(server).ttft_ns; }
+  std::int64_t expected_ttft_ns(std::uint32_t server) override { return estimate(server).ttft_ns; }
   std::uint64_t tokens_computed(std::uint32_t server) override {
     return servers_[server].load.tokens_computed;
   }
@@ -201,9 +201,9 @@ class FleetSimulation final : public FleetState {
     return run_.servers > 1 ? found(best_peer(server)) : 0;
   }
 
-  Outlook outlook(std::uint32_t server) {
-    Outlook outlook;
-    std::uint64_t reached = outlook.in_memory = found(server);
+  ServiceEstimate estimate(std::uint32_t server) {
+    ServiceEstimate estimate;
+    std::uint64_t reached = estimate.in_memory = found(server);
     const std::int64_t turn_ns = now_ns_ + servers_[server].backlog_ns(now_ns_);
     for (std::size_t i = 0; i < run_.tiers.size(); ++i) {
       const FleetTierKind kind = run_.tiers[i].kind;
@@ -216,15 +216,15 @@ class FleetSimulation final : public FleetState {
             turn_ns + compute_ns(tokens(arriving_, reach) - tokens(arriving_, reached));
         if (arrival_ns < computed_ns) {
           reached = reach;
-          outlook.ready_ns = std::max(outlook.ready_ns, arrival_ns);
+          estimate.ready_ns = std::max(estimate.ready_ns, arrival_ns);
         }
       }
-      outlook.reach[i] = reached;
+      estimate.reach[i] = reached;
     }
-    outlook.compute_ns =
+    estimate.compute_ns =
         compute_ns(std::max<std::uint64_t>(tokens(arriving_) - tokens(arriving_, reached), 1));
-    outlook.ttft_ns = std::max(outlook.ready_ns, turn_ns) + outlook.compute_ns - now_ns_;
-    return outlook;
+    estimate.ttft_ns = std::max(estimate.ready_ns, turn_ns) + estimate.compute_ns - now_ns_;
+    return estimate;
   }
 
   void foresee(std::int64_t time_ns, FleetEventKind kind, std::uint32_t request,
@@ -240,11 +240,11 @@ class FleetSimulation final : public FleetState {
                                                   .conversation = conversations_[request]},
                                                  *this);
     FleetJob& job = jobs_[request];
-    job = {.server = chosen, .arrived_ns = now_ns_, .outlook = outlook(chosen), .held = {}};
+    job = {.server = chosen, .arrived_ns = now_ns_, .estimate = estimate(chosen), .held = {}};
     FleetServer& server = servers_[chosen];
     ++server.in_flight;
     ++server.load.requests;
-    server.waiting_ns += job.outlook.compute_ns;
+    server.waiting_ns += job.estimate.compute_ns;
     if (!read(job, request)) {
       server.queue.push_back(request);
       begin_next(server);
@@ -253,9 +253,9 @@ class FleetSimulation final : public FleetState {
 
   // Sends what tiers have; false where nothing is to be read.
   bool read(const FleetJob& job, std::uint32_t request) {
-    std::uint64_t reached = job.outlook.in_memory;
+    std::uint64_t reached = job.estimate.in_memory;
     for (std::size_t i = 0; i < run_.tiers.size(); ++i) {
-      const std::uint64_t reach = job.outlook.reach[i];
+      const std::uint64_t reach = job.estimate.reach[i];
       if (reach <= reached) continue;
       const FleetTierKind kind = run_.tiers[i].kind;
       read_path(kind, job.server).send(now_ns_, bytes(reach - reached));
@@ -265,8 +265,8 @@ class FleetSimulation final : public FleetState {
       }
       reached = reach;
     }
-    if (reached == job.outlook.in_memory) return false;
-    foresee(job.outlook.ready_ns, FleetEventKind::kLoaded, request);
+    if (reached == job.estimate.in_memory) return false;
+    foresee(job.estimate.ready_ns, FleetEventKind::kLoaded, request);
     return true;
   }
 
@@ -300,9 +300,9 @@ class FleetSimulation final : public FleetState {
   void loaded(std::uint32_t request) {
     const FleetJob& job = jobs_.at(request);
     FleetServer& server = servers_[job.server];
-    std::uint64_t reach = job.outlook.in_memory;
+    std::uint64_t reach = job.estimate.in_memory;
     for (std::size_t i = 0; i < run_.tiers.size(); ++i)
-      reach = std::max(reach, job.outlook.reach[i]);
+      reach = std::max(reach, job.estimate.reach[i]);
     const TraceRequest& asked = trace_.requests[request];
     if (std::optional<TraceCache::Held> held = server.cache.open(asked, reach)) {
       server.cache.commit(asked, *held);
@@ -322,7 +322,7 @@ class FleetSimulation final : public FleetState {
       return;
     }
     server.queue.pop_front();
-    server.waiting_ns -= job.outlook.compute_ns;
+    server.waiting_ns -= job.estimate.compute_ns;
     const std::uint64_t missing = tokens(request) - tokens(request, job.held->found);
     const std::int64_t takes_ns = compute_ns(std::max<std::uint64_t>(missing, 1));
     server.computing = request;
@@ -340,9 +340,9 @@ class FleetSimulation final : public FleetState {
     const std::uint64_t found_tokens = tokens(request, found);
     result_.sources.computed += tokens(request) - found_tokens;
     std::uint64_t from_tiers = 0;
-    std::uint64_t from = job.outlook.in_memory;
+    std::uint64_t from = job.estimate.in_memory;
     for (std::size_t i = 0; i < run_.tiers.size(); ++i) {
-      const std::uint64_t to = job.outlook.reach[i];
+      const std::uint64_t to = job.estimate.reach[i];
       const std::uint64_t read =
           tokens(request, std::min(to, found)) - tokens(request, std::min(from, found));
       result_.sources.tiers[static_cast<std::size_t>(run_.tiers[i].kind)] += read;

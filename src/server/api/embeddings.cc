@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kInputsMax = 2048;       // OpenAI's limit
 constexpr std::uint64_t kNumberBytesMax = 16;  // of JSON
-constexpr std::array<std::string_view, 3> kOwn = {"encoding_format", "input", "pooling"};
+constexpr std::array<std::string_view, 3> kEmbeddingFields = {"encoding_format", "input",
+                                                              "pooling"};
 
 [[noreturn]] void refuse_value(const Fields& fields, const char* name, std::string_view expected) {
   const std::string path = fields.path_of(name);
@@ -72,7 +73,7 @@ CompletionRequest read_embedding_request(const Json& body, const ServedModel& mo
                    "truncate_prompt_tokens", "unsupported_parameter");
   }
   CompletionRequest request;
-  request.ignored = ignored_fields(body, kOwn);
+  request.ignored = ignored_fields(body, kEmbeddingFields);
   read_shared_fields(fields, 1, request);
   if (request.output.stream) {
     throw ApiError(400, "stream: embeddings come in whole replies only", "stream");

@@ -41,7 +41,7 @@ TransferFields read_transfer(const Fields& fields);
 Json transfer_params(const engine::HandoverOutcome& outcome, const TransferSource& source,
                      const std::string& request_id);
 
-// What became of one half.
+// Says how one half ended.
 enum class TransferOutcome : std::uint8_t {
   kHandedOver,        // every whole block of the prompt is where others find it
   kHandedOverInPart,  // some are

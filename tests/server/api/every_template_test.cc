@@ -341,8 +341,8 @@ TEST(EveryTemplate, CallsOfOtherServersAreTaken) {
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
       nemo, found,
-      std::regex(
-          R"re("id": "([0-9A-Za-z]{9})"}, .*"id": "call00002".*"call_id": "([0-9A-Za-z]{9})"\}.*"call_id": "call00002")re")))
+      std::regex(R"re("id": "([0-9A-Za-z]{9})"}, .*"id": "call00002".*)re"
+                 R"re("call_id": "([0-9A-Za-z]{9})"\}.*"call_id": "call00002")re")))
       << nemo;
   EXPECT_EQ(found[1], found[2]) << "a result has the id of its call";
   EXPECT_NE(found[1], "call00002");

@@ -16,7 +16,7 @@
 namespace pagoda::server::anthropic {
 namespace {
 
-constexpr auto kOwn = std::to_array<std::string_view>({
+constexpr auto kMessagesFields = std::to_array<std::string_view>({
     "betas",
     "inference_geo",
     "max_tokens",
@@ -289,7 +289,7 @@ TranslatedChat translate(Json& body, ReadingMemory* counted) {
   TranslatedChat chat;
   chat.paths.arguments = "input";
   chat.too_long = "prompt is too long: ";  // which clients look for
-  move_other_fields(body, kOwn, chat.body);
+  move_other_fields(body, kMessagesFields, chat.body);
   take_messages(body, memory, chat);
   take_function_tools(body, {.schema = "input_schema", .needs_schema = true, .function = "custom"},
                       memory, chat);

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 12> kOptions = {"options.temperature",
                                                        "options.mirostat",
                                                        "options.stop"};
 
-constexpr auto kOwn = std::to_array<std::string_view>({
+constexpr auto kOllamaFields = std::to_array<std::string_view>({
     "context",
     "format",
     "images",
@@ -216,7 +216,7 @@ TranslatedChat translate(Json& body) {
   refuse_field(fields, "template", "is not supported; the server has a chat template");
   refuse_images(fields);
   TranslatedChat chat;
-  move_other_fields(body, kOwn, chat.body);
+  move_other_fields(body, kOllamaFields, chat.body);
   chat.body["stream"] = fields.boolean("stream").value_or(true);
   // Ollama leaves the oldest messages out unless it is told otherwise.
   if (const auto truncates = fields.boolean("truncate")) {

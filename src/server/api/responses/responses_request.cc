@@ -17,7 +17,7 @@
 namespace pagoda::server::responses {
 namespace {
 
-constexpr auto kOwn = std::to_array<std::string_view>({
+constexpr auto kResponsesFields = std::to_array<std::string_view>({
     "background",
     "client_metadata",
     "conversation",
@@ -355,7 +355,7 @@ TranslatedChat chat_of_responses(Json body, ReadingMemory* counted) {
   TranslationMemory memory(counted);
   TranslatedChat chat;
   chat.names = {{"messages", "input"}, {"prompt", "input"}};
-  move_other_fields(body, kOwn, chat.body);
+  move_other_fields(body, kResponsesFields, chat.body);
   ChatHistory history(memory);
   take_input(body, memory, history);
   chat.body["messages"] = history.take();
