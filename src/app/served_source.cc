@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/memory_plan.h"
 #include "app/model_finder.h"
 #include "terminal/messages.h"
 
@@ -56,6 +57,10 @@ std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
 
 std::vector<gguf::OpenedPart> ServedSource::parts() const {
   return random_ ? std::vector<gguf::OpenedPart>() : loaded_->file().opened_parts();
+}
+
+std::optional<std::int64_t> ServedSource::weights_in_file() const {
+  return loaded_ ? std::optional(app::weights_in_file(loaded_->file())) : std::nullopt;
 }
 
 std::uint64_t ServedSource::trained_context() const {

@@ -29,6 +29,8 @@ class ServedSource {
   std::optional<text::ChatTemplate> own_chat_template() const;
   // Whose fingerprint names what is computed; none of random weights. Open while the source lives.
   std::vector<gguf::OpenedPart> parts() const;
+  // The bytes of the weights in the model's file; nothing for random ones.
+  std::optional<std::int64_t> weights_in_file() const;
   // Tokens of context that the model was trained on.
   std::uint64_t trained_context() const;
   // Names for people which factors of longrope the served context chose; empty for other models.

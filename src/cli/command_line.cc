@@ -235,6 +235,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_run_command(app, exit_status);
   add_chat_command(app, exit_status);
   add_pull_command(app, exit_status);
+  add_plan_command(app, exit_status);
   add_size_command(app, exit_status);
   add_tokenize_command(app, exit_status);
   add_template_command(app, exit_status);

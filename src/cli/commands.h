@@ -13,6 +13,7 @@ void add_serve_command(const CommandSpec& app, int& exit_status);
 void add_run_command(const CommandSpec& app, int& exit_status);
 void add_pull_command(const CommandSpec& app, int& exit_status);
 void add_chat_command(const CommandSpec& app, int& exit_status);
+void add_plan_command(const CommandSpec& app, int& exit_status);
 void add_size_command(const CommandSpec& app, int& exit_status);
 void add_tokenize_command(const CommandSpec& app, int& exit_status);
 void add_template_command(const CommandSpec& app, int& exit_status);

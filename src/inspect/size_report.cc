@@ -182,10 +182,11 @@ Result<SizeReport> compare_heads(const HeadCounts& counts, const app::KvSizeQuer
   ASSIGN_OR_RETURN(const std::vector<HeadKind> kinds, head_kinds(counts));
   app::KvSizeQuery question = query;
   const bool quantised = question.format.quantised();
-  std::string text = fmt::format(
-      "KV cache of {} of {} tokens, {} layers, {}\n  {:<5}{:<18}{:>14}{:>14}",
-      count_text(question.batch_size, "sequence"), question.sequence_length,
-      kinds.front().group.layers, question.format.name, "", "keeps", "per token", "total");
+  std::string text =
+      fmt::format("KV cache of {} of {} tokens, {} layers, {}\n  {:<5}{:<18}{:>14}{:>14}{:>10}",
+                  count_text(question.batch_size, "sequence"), question.sequence_length,
+                  kinds.front().group.layers, question.format.name, "", "keeps", "per token",
+                  "total", "% of MHA");
   if (quantised) text += fmt::format("{:>14}", "payload");
   text += fmt::format("{:>14}\n", fmt::format("rank of {}", question.ranks));
   Json json = {{"dtype", question.format.name},
@@ -193,17 +194,22 @@ Result<SizeReport> compare_heads(const HeadCounts& counts, const app::KvSizeQuer
                {"sequence_length", question.sequence_length},
                {"tp_size", question.ranks},
                {"heads", Json::array()}};
+  std::int64_t all_heads_bytes = 0;  // MHA is the first
   for (const auto& [name, group] : kinds) {
     question.groups = {group};
     ASSIGN_OR_RETURN(const app::KvSize size, app::kv_size(question));
+    if (all_heads_bytes == 0) all_heads_bytes = size.per_token.stored;
+    const double percent =
+        100 * static_cast<double>(size.per_token.stored) / static_cast<double>(all_heads_bytes);
     const std::string keeps = group.latent
                                   ? fmt::format("latent {} + {}", kLatentDim, kLatentRopeDim)
                                   : count_text(group.kv_heads, "KV head");
-    text += fmt::format("  {:<5}{:<18}{:>14}{:>14}", name, keeps, size_text(size.per_token.stored),
-                        size_text(size.total.stored));
+    text += fmt::format("  {:<5}{:<18}{:>14}{:>14}{:>10.1f}", name, keeps,
+                        size_text(size.per_token.stored), size_text(size.total.stored), percent);
     if (quantised) text += fmt::format("{:>14}", size_text(size.total.payload));
     text += fmt::format("{:>14}\n", size_text(size.per_rank.stored));
-    Json row = {{"name", name}, {"bytes_per_token", size.per_token.stored}};
+    Json row = {
+        {"name", name}, {"bytes_per_token", size.per_token.stored}, {"percent_of_mha", percent}};
     row.update(kv_layers_json(group));
     put_bytes(row, "total", size.total);
     put_bytes(row, "per_rank", size.per_rank);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "app/speculation.h"
 #include "base/byte_size.h"
@@ -33,6 +35,20 @@ std::string ranks_line(const engine::Backend& backend) {
                      format_byte_size(static_cast<double>(backend.bytes_exchanged_per_token())));
 }
 
+// The memory plan: weights and KV, and what that is enough for. `pagoda plan` says it beforehand.
+std::string memory_of(const app::ServedSource& source, const engine::Backend& backend,
+                      std::uint64_t context_tokens) {
+  const std::optional<std::int64_t> weights = source.weights_in_file();
+  const std::uint64_t requests = backend.kv_tokens() / std::max<std::uint64_t>(context_tokens, 1);
+  return fmt::format(
+      "memory: {}KV cache {}: {} request{} of {} tokens at once",
+      weights
+          ? fmt::format("weights {} in the file, ", format_byte_size(static_cast<double>(*weights)))
+          : "",
+      format_byte_size(static_cast<double>(backend.kv_bytes())), format_grouped(requests),
+      requests == 1 ? "" : "s", format_grouped(context_tokens));
+}
+
 }  // namespace
 
 std::string speculation_of(const engine::Backend& backend) {
@@ -56,6 +72,7 @@ void print_greeting(const GreetingFacts& facts) {
              choice.empty() ? "" : fmt::format(" ({})", choice), backend.kv_tokens(),
              format_byte_size(static_cast<double>(backend.kv_bytes())), backend.device_name(),
              kernel_set.empty() ? "" : fmt::format(", kernels {}", kernel_set));
+  fmt::print("{}\n", memory_of(source, backend, model.context_tokens()));
   fmt::print("{}", ranks_line(backend));
   if (sampling.fields.any()) {
     fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),

@@ -125,11 +125,11 @@ TEST(SizeTest, HeadsComparedSideBySide) {
   EXPECT_EQ(outcome.exit_status, 0);
   EXPECT_EQ(outcome.out,
             "KV cache of 16 sequences of 8192 tokens, 32 layers, bf16\n"
-            "       keeps                  per token         total     rank of 1\n"
-            "  MHA  32 KV heads           512.00 KiB     64.00 GiB     64.00 GiB\n"
-            "  GQA  8 KV heads            128.00 KiB     16.00 GiB     16.00 GiB\n"
-            "  MQA  1 KV head              16.00 KiB      2.00 GiB      2.00 GiB\n"
-            "  MLA  latent 512 + 64        36.00 KiB      4.50 GiB      4.50 GiB\n");
+            "       keeps                  per token         total  % of MHA     rank of 1\n"
+            "  MHA  32 KV heads           512.00 KiB     64.00 GiB     100.0     64.00 GiB\n"
+            "  GQA  8 KV heads            128.00 KiB     16.00 GiB      25.0     16.00 GiB\n"
+            "  MQA  1 KV head              16.00 KiB      2.00 GiB       3.1      2.00 GiB\n"
+            "  MLA  latent 512 + 64        36.00 KiB      4.50 GiB       7.0      4.50 GiB\n");
 }
 
 TEST(SizeTest, GivenFlagsWinInTheComparison) {
@@ -149,7 +149,8 @@ TEST(SizeTest, ComparisonOfQuantisedFormatsShowsThePayload) {
   // int4 MHA: payload a quarter of 64 GiB; 72 bytes for 64 with scales.
   EXPECT_THAT(
       size({"--compare-heads", "--dtype", "int4"}).out,
-      AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     16.00 GiB"),
+      AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     100.0     "
+                      "16.00 GiB"),
             HasSubstr("one fp16 scale per 32 values")));
 }
 

@@ -38,8 +38,8 @@ struct FleetEvent {
   }
 };
 
-// A ServiceEstimate says how a server would serve a request that came now.
-struct ServiceEstimate {
+// A ServeEstimate says how a server would serve a request that came now.
+struct ServeEstimate {
   std::uint64_t in_memory = 0;                        // of the request's first blocks
   std::array<std::uint64_t, kFleetTiers> reach = {};  // [tier]: up to where it and those before it
   std::int64_t ready_ns = 0;                          // when what is read is there
@@ -50,7 +50,7 @@ struct ServiceEstimate {
 struct FleetJob {
   std::uint32_t server = 0;
   std::int64_t arrived_ns = 0;
-  ServiceEstimate estimate;
+  ServeEstimate estimate;
   std::optional<TraceCache::Held> held;
 };
 
@@ -201,8 +201,8 @@ class FleetSimulation final : public FleetState {
     return run_.servers > 1 ? found(best_peer(server)) : 0;
   }
 
-  ServiceEstimate estimate(std::uint32_t server) {
-    ServiceEstimate estimate;
+  ServeEstimate estimate(std::uint32_t server) {
+    ServeEstimate estimate;
     std::uint64_t reached = estimate.in_memory = found(server);
     const std::int64_t turn_ns = now_ns_ + servers_[server].backlog_ns(now_ns_);
     for (std::size_t i = 0; i < run_.tiers.size(); ++i) {

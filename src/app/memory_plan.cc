@@ -1,0 +1,85 @@
+#include "app/memory_plan.h"
+
+#include <algorithm>
+
+namespace pagoda::app {
+namespace {
+
+constexpr std::int64_t kRanksMax = 1024;
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
+  return value / unit + (value % unit != 0 ? 1 : 0);
+}
+
+Result<std::int64_t> rank_bytes(const MemoryQuery& query, std::int64_t tokens,
+                                bool windows_forget) {
+  KvSizeQuery size = {.groups = query.groups,
+                      .format = query.format,
+                      .sequence_length = tokens,
+                      .batch_size = 1,
+                      .ranks = query.ranks};
+  if (!windows_forget) {
+    for (KvLayers& group : size.groups) group.window = 0;
+  }
+  ASSIGN_OR_RETURN(const KvSize answer, kv_size(size));
+  return answer.per_rank.stored;
+}
+
+std::int64_t kv_bytes_of(const MemoryQuery& query) {
+  return query.memory_bytes - rounded_up(query.weights_bytes, query.ranks) - query.workspace_bytes;
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const MemoryQuery& query) {
+  ASSIGN_OR_RETURN(const std::int64_t token_bytes, rank_bytes(query, 1, false));
+  ASSIGN_OR_RETURN(const std::int64_t block_bytes,
+                   checked_product(token_bytes, query.block_size, "block_size"));
+  const std::int64_t kv_bytes = kv_bytes_of(query);
+  return MemoryPlan{.weights_bytes = rounded_up(query.weights_bytes, query.ranks),
+                    .kv_bytes = kv_bytes,
+                    .tokens = std::max<std::int64_t>(kv_bytes, 0) / block_bytes * query.block_size,
+                    .token_bytes = token_bytes};
+}
+
+Result<std::int64_t> request_bytes(const MemoryQuery& query, std::int64_t tokens) {
+  ASSIGN_OR_RETURN(const std::int64_t whole, checked_product(rounded_up(tokens, query.block_size),
+                                                             query.block_size, "block_size"));
+  return rank_bytes(query, whole, true);
+}
+
+Result<std::int64_t> requests_at(const MemoryQuery& query, std::int64_t tokens) {
+  ASSIGN_OR_RETURN(const std::int64_t bytes, request_bytes(query, tokens));
+  return std::max<std::int64_t>(kv_bytes_of(query), 0) / bytes;
+}
+
+Result<std::int64_t> longest_context(const MemoryQuery& query, std::int64_t requests) {
+  std::int64_t fits = 0;  // blocks
+  std::int64_t too_many = kPlannedTokensMax / query.block_size + 1;
+  while (too_many - fits > 1) {
+    const std::int64_t blocks = fits + (too_many - fits) / 2;
+    ASSIGN_OR_RETURN(const std::int64_t at, requests_at(query, blocks * query.block_size));
+    (at >= requests ? fits : too_many) = blocks;
+  }
+  return fits * query.block_size;
+}
+
+Result<std::int64_t> ranks_for(const MemoryQuery& query, std::int64_t tokens,
+                               std::int64_t requests) {
+  MemoryQuery more = query;
+  for (more.ranks = 1; more.ranks <= kRanksMax; ++more.ranks) {
+    ASSIGN_OR_RETURN(const std::int64_t at, requests_at(more, tokens));
+    if (at >= requests) return more.ranks;
+  }
+  return 0;
+}
+
+std::int64_t weights_in_file(const gguf::File& file) {
+  std::int64_t bytes = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    bytes += static_cast<std::int64_t>(tensor.bytes.size());
+  }
+  return bytes;
+}
+
+}  // namespace pagoda::app

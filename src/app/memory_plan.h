@@ -1,0 +1,47 @@
+// The memory of a machine or of GPUs as a sum: weights + workspace + KV, and how many requests the
+// KV is enough for. Pure; bytes of tokens come from kv_size.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "app/kv_size.h"
+#include "base/result.h"
+#include "gguf/file.h"
+
+namespace pagoda::app {
+
+struct MemoryQuery {
+  std::vector<KvLayers> groups;
+  KvFormat format;
+  std::int64_t memory_bytes = 0;     // of each rank, that may be taken
+  std::int64_t weights_bytes = 0;    // of all ranks together, which divide them evenly
+  std::int64_t workspace_bytes = 0;  // of each rank
+  std::int64_t ranks = 1;
+  std::int64_t block_size = 16;  // tokens; a request takes whole blocks
+};
+
+struct MemoryPlan {
+  std::int64_t weights_bytes = 0;  // of each rank, as the rest
+  std::int64_t kv_bytes = 0;       // that weights and workspace leave; below 0: so much is lacking
+  std::int64_t tokens = 0;         // that the cache holds where no window forgets any
+  std::int64_t token_bytes = 0;    // of one sequence, on the fullest rank
+};
+Result<MemoryPlan> plan_memory(const MemoryQuery& query);
+
+// The bytes of the fullest rank that a request of so many tokens takes.
+Result<std::int64_t> request_bytes(const MemoryQuery& query, std::int64_t tokens);
+// How many requests of so many tokens fit at once.
+Result<std::int64_t> requests_at(const MemoryQuery& query, std::int64_t tokens);
+// The longest context, in whole blocks, at which so many requests fit at once; 0: not even one
+// block each. At most kPlannedTokensMax.
+inline constexpr std::int64_t kPlannedTokensMax = std::int64_t{1} << 30;
+Result<std::int64_t> longest_context(const MemoryQuery& query, std::int64_t requests);
+// The fewest ranks with which so many requests fit at once; 0: 1,024 are not enough.
+Result<std::int64_t> ranks_for(const MemoryQuery& query, std::int64_t tokens,
+                               std::int64_t requests);
+
+// The bytes of a model's weights in its file. Packed for a device they take about as much.
+std::int64_t weights_in_file(const gguf::File& file);
+
+}  // namespace pagoda::app

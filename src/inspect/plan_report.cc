@@ -1,0 +1,249 @@
+#include "inspect/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "inspect/kv_layers_json.h"
+#include "terminal/json_text.h"
+
+namespace pagoda::inspect {
+namespace {
+
+using PlanJson = nlohmann::ordered_json;
+
+constexpr std::array<std::int64_t, 7> kPlanTokens = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
+// Those that `serve` keeps, the most exact first.
+constexpr std::array<std::string_view, 6> kPlanFormats = {"fp32", "bf16", "int8",
+                                                          "fp8",  "k8v4", "int4"};
+constexpr std::int64_t kMebibyte = 1 << 20;
+
+std::string plan_bytes(std::int64_t bytes) {
+  return fmt::format("{} bytes ({})", format_grouped(static_cast<std::uint64_t>(bytes)),
+                     format_byte_size(static_cast<double>(bytes)));
+}
+
+std::string plan_count(std::int64_t count) {
+  return format_grouped(static_cast<std::uint64_t>(count));
+}
+
+std::string plan_line(std::string_view label, std::string_view value) {
+  return fmt::format("  {:<18}{}\n", label, value);
+}
+
+// May rows of such layers be kept in the format? Groups of elements that share scales do not end
+// inside a row, and a latent is key and value at once.
+bool keeps_rows(const app::KvFormat& format, const app::KvLayers& layers) {
+  const auto divides = [](std::int64_t group, std::int64_t dim) {
+    return group == 0 || dim % group == 0;
+  };
+  return divides(format.key_group, layers.key_dim) &&
+         divides(format.value_group, layers.value_dim) &&
+         (!layers.latent || format.key_bits == format.value_bits);
+}
+
+// The asked format, and those that are smaller than it.
+Result<std::vector<app::KvFormat>> formats_from(const PlanQuestion& question) {
+  std::vector<app::KvFormat> formats = {question.query.format};
+  ASSIGN_OR_RETURN(const std::int64_t asked, app::request_bytes(question.query, question.context));
+  app::MemoryQuery other = question.query;
+  for (const std::string_view name : kPlanFormats) {
+    other.format = *app::find_kv_format(name);
+    const bool kept =
+        std::all_of(other.groups.begin(), other.groups.end(),
+                    [&](const app::KvLayers& layers) { return keeps_rows(other.format, layers); });
+    if (!kept) continue;
+    ASSIGN_OR_RETURN(const std::int64_t bytes, app::request_bytes(other, question.context));
+    if (bytes < asked) formats.push_back(other.format);
+  }
+  return formats;
+}
+
+std::string sum_lines(const PlanQuestion& question, const app::MemoryPlan& plan) {
+  const app::MemoryQuery& query = question.query;
+  const std::string each = query.ranks > 1 ? fmt::format(", each of {}", query.ranks) : "";
+  std::string text;
+  if (question.gpu_bytes) {
+    text += plan_line("GPU", plan_bytes(*question.gpu_bytes) + each);
+    text += plan_line("used of it", fmt::format("{:g}, {}", question.gpu_memory_utilization,
+                                                plan_bytes(query.memory_bytes)));
+  } else {
+    text += plan_line("memory", plan_bytes(query.memory_bytes) + each);
+  }
+  text += plan_line("weights", plan_bytes(plan.weights_bytes));
+  if (query.workspace_bytes > 0) text += plan_line("workspace", plan_bytes(query.workspace_bytes));
+  if (plan.kv_bytes < 0) {
+    return text + plan_line("KV cache", fmt::format("none: {} are lacking for the weights alone",
+                                                    plan_bytes(-plan.kv_bytes)));
+  }
+  text += plan_line("KV cache", plan_bytes(plan.kv_bytes));
+  text += plan_line(
+      "bytes per token",
+      fmt::format("{} per sequence in {}", plan_count(plan.token_bytes), query.format.name));
+  return text + plan_line("tokens", fmt::format("{} in blocks of {}", plan_count(plan.tokens),
+                                                query.block_size));
+}
+
+struct PlanRow {
+  app::KvFormat format;
+  std::array<std::int64_t, kPlanTokens.size()> requests = {};
+};
+
+Result<std::vector<PlanRow>> rows_from(const PlanQuestion& question) {
+  ASSIGN_OR_RETURN(const std::vector<app::KvFormat> formats, formats_from(question));
+  std::vector<PlanRow> rows;
+  app::MemoryQuery query = question.query;
+  for (const app::KvFormat& format : formats) {
+    query.format = format;
+    PlanRow& row = rows.emplace_back(PlanRow{.format = format});
+    for (std::size_t i = 0; i < kPlanTokens.size(); ++i) {
+      ASSIGN_OR_RETURN(row.requests[i], app::requests_at(query, kPlanTokens[i]));
+    }
+  }
+  return rows;
+}
+
+std::string rows_table(const std::vector<PlanRow>& rows) {
+  std::string text = fmt::format("\n  {:<18}", "requests at once");
+  for (const std::int64_t tokens : kPlanTokens) {
+    text += fmt::format("{:>9}", fmt::format("{}K", tokens / 1024));
+  }
+  for (const PlanRow& row : rows) {
+    text += fmt::format("\n  {:<18}", row.format.name);
+    for (const std::int64_t requests : row.requests)
+      text += fmt::format("{:>9}", plan_count(requests));
+  }
+  return text + "\n";
+}
+
+// A PlanAdvice says what would make the asked requests fit.
+struct PlanAdvice {
+  bool fits = false;
+  std::int64_t at_once = 0;             // of the asked context, in the asked format
+  std::optional<app::KvFormat> format;  // the most exact one in which they do
+  std::int64_t context = 0;             // at which they do in the asked format; 0: at none
+  std::int64_t ranks = 0;               // with which they do; 0: with no number of them
+};
+
+Result<PlanAdvice> advise(const PlanQuestion& question, const std::vector<PlanRow>& rows) {
+  const std::int64_t wanted = question.requests.value_or(1);
+  PlanAdvice advice;
+  ASSIGN_OR_RETURN(advice.at_once, app::requests_at(question.query, question.context));
+  advice.fits = advice.at_once >= wanted;
+  app::MemoryQuery query = question.query;
+  for (const PlanRow& row : rows) {
+    query.format = row.format;
+    ASSIGN_OR_RETURN(const std::int64_t at, app::requests_at(query, question.context));
+    if (at < wanted) continue;
+    advice.format = row.format;
+    break;
+  }
+  ASSIGN_OR_RETURN(advice.context, app::longest_context(question.query, wanted));
+  ASSIGN_OR_RETURN(advice.ranks, app::ranks_for(question.query, question.context, wanted));
+  return advice;
+}
+
+std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice) {
+  const std::string asked =
+      fmt::format("{} request{} of {} tokens", plan_count(question.requests.value_or(1)),
+                  question.requests.value_or(1) == 1 ? "" : "s", plan_count(question.context));
+  const std::string_view name = question.query.format.name;
+  std::string text = "\n";
+  if (advice.fits) {
+    return text + fmt::format("{} fit{} in {}: {} would.\n", asked,
+                              question.requests.value_or(1) == 1 ? "s" : "", name,
+                              plan_count(advice.at_once));
+  }
+  text += fmt::format("{} do not fit in {}: {} would. They fit\n", asked, name,
+                      plan_count(advice.at_once));
+  if (advice.format) text += fmt::format("  as {} KV, in the same memory\n", advice.format->name);
+  if (advice.context > 0) {
+    text += fmt::format("  with at most {} tokens each\n", plan_count(advice.context));
+  }
+  if (advice.ranks > question.query.ranks) {
+    text += fmt::format("  on {} {} (`tensor_parallel_size`)\n", advice.ranks,
+                        question.gpu_bytes ? "such GPUs" : "such machines");
+  }
+  if (!advice.format && advice.context == 0 && advice.ranks == 0) text += "  nowhere near it\n";
+  return text;
+}
+
+// The line to serve it with: what was asked where that fits, else in a format or with a context
+// that makes it fit; empty where nothing does.
+std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
+                       const app::MemoryPlan& plan) {
+  if (plan.kv_bytes <= 0 || (!advice.format && advice.context == 0)) return "";
+  const std::string model = question.model.empty() ? "MODEL" : question.model;
+  std::string line = fmt::format("pagoda serve {} `device={}` `max_model_len={}`", model,
+                                 question.gpu_bytes ? "cuda" : "cpu",
+                                 advice.format ? question.context : advice.context);
+  line += fmt::format(" `max_num_seqs={}`",
+                      question.requests.value_or(std::max<std::int64_t>(advice.at_once, 1)));
+  line += fmt::format(" `kv_cache_dtype={}`",
+                      advice.format ? advice.format->name : question.query.format.name);
+  if (question.gpu_bytes) {
+    line += fmt::format(" `gpu_memory_utilization={:g}`", question.gpu_memory_utilization);
+  } else {
+    line += fmt::format(" `kv_cache_memory_bytes={}MiB`", plan.kv_bytes / kMebibyte);
+  }
+  if (question.query.ranks > 1) {
+    line += fmt::format(" `tensor_parallel_size={}`", question.query.ranks);
+  }
+  return line;
+}
+
+PlanJson json_of(const PlanQuestion& question, const app::MemoryPlan& plan,
+                 const std::vector<PlanRow>& rows, const PlanAdvice& advice) {
+  PlanJson json;
+  if (!question.model.empty()) json["model"] = question.model;
+  json["memory_bytes"] = question.query.memory_bytes;
+  json["weights_bytes"] = plan.weights_bytes;
+  json["workspace_bytes"] = question.query.workspace_bytes;
+  json["kv_bytes"] = plan.kv_bytes;
+  json["tensor_parallel_size"] = question.query.ranks;
+  json["dtype"] = question.query.format.name;
+  json["bytes_per_token"] = plan.token_bytes;
+  json["tokens"] = plan.tokens;
+  for (const app::KvLayers& group : question.query.groups) {
+    json["layer_groups"].push_back(kv_layers_json(group));
+  }
+  for (const PlanRow& row : rows) {
+    for (std::size_t i = 0; i < kPlanTokens.size(); ++i) {
+      json["requests_at_once"].push_back(
+          {{"dtype", row.format.name}, {"tokens", kPlanTokens[i]}, {"requests", row.requests[i]}});
+    }
+  }
+  json["context"] = question.context;
+  json["requests"] = question.requests ? PlanJson(*question.requests) : PlanJson();
+  json["fits"] = advice.fits;
+  json["would_fit"] = {{"dtype", advice.format ? PlanJson(advice.format->name) : PlanJson()},
+                       {"context", advice.context},
+                       {"tensor_parallel_size", advice.ranks}};
+  json["serve"] = serve_line(question, advice, plan);
+  return json;
+}
+
+}  // namespace
+
+Result<SizeReport> plan_report(const PlanQuestion& question) {
+  ASSIGN_OR_RETURN(const app::MemoryPlan plan, app::plan_memory(question.query));
+  ASSIGN_OR_RETURN(const std::vector<PlanRow> rows, rows_from(question));
+  ASSIGN_OR_RETURN(const PlanAdvice advice, advise(question, rows));
+  std::string text =
+      fmt::format("Memory of {}\n", question.model.empty() ? "a shape" : question.model);
+  text += sum_lines(question, plan) + rows_table(rows) + advice_lines(question, advice);
+  if (question.context_length > 0 && question.context > question.context_length) {
+    text += fmt::format("The model was trained on {} tokens of context.\n",
+                        plan_count(question.context_length));
+  }
+  const std::string line = serve_line(question, advice, plan);
+  if (!line.empty()) text += "\n" + line + "\n";
+  return SizeReport{std::move(text), terminal::json_text(json_of(question, plan, rows, advice))};
+}
+
+}  // namespace pagoda::inspect

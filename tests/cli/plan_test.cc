@@ -1,0 +1,172 @@
+// pagoda plan. Numbers are worked out by hand, from the sum of tensors in a file, or are those of a
+// backend that was made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "app/kv_dtype.h"
+#include "app/loaded_model.h"
+#include "app/memory_plan.h"
+#include "cli/captured_command.h"
+#include "default_model.h"
+#include "engine/backends/cpu_backend.h"
+#include "kernels/select.h"
+#include "test_data.h"
+
+namespace pagoda::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Captured plan(std::vector<std::string> words) {
+  words.insert(words.begin(), "plan");
+  return run_captured(words);
+}
+
+nlohmann::json plan_json(std::vector<std::string> words) {
+  words.push_back("--json");
+  const Captured outcome = plan(words);
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out);
+}
+
+std::vector<int> requests_in(const nlohmann::json& json, const std::string& dtype) {
+  std::vector<int> requests;
+  for (const nlohmann::json& cell : json["requests_at_once"]) {
+    if (cell["dtype"] == dtype) requests.push_back(cell["requests"]);
+  }
+  return requests;
+}
+
+// 180 GB are left. 2 x 80 layers x heads x 128 x 2 bytes: 2,621,440 a token with 64 heads, of which
+// 2,048 tokens take 5.37 GB and 131,072 take 344 GB; an eighth with 8.
+TEST(PlanTest, TheTutorialsExampleIsWhatItsFormulaGives) {
+  const std::vector<std::string> example = {"--weights",    "140GB", "--memory", "320GB",
+                                            "--num-layers", "80",    "--kv",     "fp16"};
+  const auto with_heads = [&](const char* heads) {
+    std::vector<std::string> words = example;
+    words.insert(words.end(), {"--num-kv-heads", heads});
+    return plan_json(words);
+  };
+  const nlohmann::json all = with_heads("64");
+  EXPECT_EQ(all["kv_bytes"], 180'000'000'000);
+  EXPECT_EQ(all["bytes_per_token"], 2'621'440);
+  EXPECT_THAT(requests_in(all, "fp16"), ElementsAre(33, 16, 8, 4, 2, 1, 0));
+  EXPECT_THAT(requests_in(with_heads("8"), "fp16"), ElementsAre(268, 134, 67, 33, 16, 8, 4));
+  const Captured text = plan({"--weights", "140GB", "--memory", "320GB", "--num-layers", "80",
+                              "--num-kv-heads", "64", "--kv", "fp16"});
+  EXPECT_THAT(text.out, HasSubstr("fp16                     33       16        8        4        "
+                                  "2        1        0\n"));
+}
+
+// A token of 4 layers x 2 heads x (10 + 10) x 2 bytes is 320; 8 tokens a block are 2,560.
+TEST(PlanTest, WhatWouldMakeTheAskedRequestsFit) {
+  const auto asked = [](const char* memory, const char* requests, const char* context) {
+    return plan_json({"--weights", "1000000B", "--memory", memory, "--num-layers", "4",
+                      "--num-kv-heads", "2", "--head-dim", "10", "--block-size", "8", "--requests",
+                      requests, "--context", context});
+  };
+  // 25 requests of 3 blocks (17 tokens) are 192,000 bytes.
+  const nlohmann::json fits = asked("1192000B", "25", "17");
+  EXPECT_EQ(fits["fits"], true);
+  EXPECT_EQ(fits["would_fit"]["dtype"], "bf16");
+  EXPECT_EQ(fits["would_fit"]["context"], 24);
+  EXPECT_EQ(fits["would_fit"]["tensor_parallel_size"], 1);
+  EXPECT_EQ(fits["tokens"], 600);
+  const nlohmann::json lacks = asked("1191999B", "25", "17");
+  EXPECT_EQ(lacks["fits"], false);
+  EXPECT_EQ(lacks["would_fit"]["context"], 16);
+  // A row of 10 in int8 has 12 bytes instead of 20.
+  EXPECT_EQ(lacks["would_fit"]["dtype"], "int8");
+  // On two ranks each has half of the weights and one head of 160 bytes a token.
+  EXPECT_EQ(lacks["would_fit"]["tensor_parallel_size"], 2);
+  EXPECT_THAT(lacks["serve"],
+              "pagoda serve MODEL --device cpu --max-model-len 17 --max-num-seqs 25 "
+              "--kv-cache-dtype int8 --kv-cache-memory-bytes 0MiB");
+  const nlohmann::json none = asked("900000B", "1", "17");
+  EXPECT_EQ(none["kv_bytes"], -100'000);
+  EXPECT_EQ(none["fits"], false);
+  EXPECT_EQ(none["would_fit"]["dtype"], nullptr);
+  EXPECT_EQ(none["serve"], "");
+}
+
+TEST(PlanTest, OfAGpuAShareIsUsedAndWorkspaceIsLeft) {
+  // 0.92 x 80 GiB - 1 GiB - 35 GB.
+  const nlohmann::json json = plan_json({"--weights", "140GB", "--gpu", "80GiB", "--num-layers",
+                                         "80", "--tensor-parallel-size", "4"});
+  EXPECT_EQ(json["kv_bytes"],
+            static_cast<std::int64_t>(0.92 * (80LL << 30)) - (1LL << 30) - 35'000'000'000);
+  EXPECT_EQ(json["bytes_per_token"], 2 * 80 * 2 * 128 * 2) << "two of eight heads on each rank";
+  EXPECT_THAT(json["serve"], HasSubstr("--device cuda --max-model-len 8192"));
+  EXPECT_THAT(json["serve"], HasSubstr("--gpu-memory-utilization 0.92 --tensor-parallel-size 4"));
+}
+
+// What a backend over the model says that its cache holds, in every format that CPUs keep.
+void expect_the_backends_numbers(const std::string& path, std::uint64_t kv_bytes) {
+  const kernels::KernelSet& set = *kernels::select_set().value();
+  const auto model = app::LoadedModel::load(path, set).value();
+  std::int64_t weights = 0;
+  for (const gguf::Tensor& tensor : model->file().tensors()) {
+    weights += static_cast<std::int64_t>(tensor.bytes.size());
+  }
+  for (const char* const format : {"fp32", "bf16", "fp8", "int8", "k8v4", "int4"}) {
+    engine::BackendOptions options;
+    options.threads = 1;
+    options.kv_bytes = kv_bytes;
+    options.kv_cache_dtype = *app::parse_kv_dtype(format).value();
+    const auto backend =
+        engine::CpuBackend::create(model->config(), model->weights(), set, options);
+    const bool advised =
+        !requests_in(plan_json({"--model", path, "--memory", "1GB", "--kv", "fp32"}), format)
+             .empty();
+    ASSERT_EQ(backend.ok(), advised) << path << " " << format;
+    if (!advised) continue;
+    const nlohmann::json json =
+        plan_json({"--model", path, "--memory",
+                   std::to_string(kv_bytes + static_cast<std::uint64_t>(weights)) + "B", "--kv",
+                   format, "--block-size", std::to_string(options.block_tokens)});
+    EXPECT_EQ(json["weights_bytes"], weights);
+    EXPECT_EQ(json["kv_bytes"], kv_bytes);
+    EXPECT_EQ(json["tokens"], backend.value()->kv_tokens()) << path << " " << format;
+  }
+}
+
+TEST(PlanTest, TokensAreThoseOfAStartOfTinyModels) {
+  for (const char* const name : {"stories260K", "arch_qwen3", "arch_gemma3", "arch_deepseek2"}) {
+    expect_the_backends_numbers(test_data() + "/models/" + name + ".gguf", 3 << 20);
+  }
+}
+
+TEST(PlanTest, TokensAreThoseOfAStartOfTheDefaultModel) {
+  REQUIRE_DEFAULT_MODEL();
+  expect_the_backends_numbers(pagoda::default_model_path(), 100 << 20);
+}
+
+TEST(PlanTest, WrongFlagsAreUsageErrors) {
+  const auto refused = [](const std::vector<std::string>& words, const std::string& message) {
+    const Captured outcome = plan(words);
+    EXPECT_EQ(outcome.exit_status, 2) << ::testing::PrintToString(words) << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  };
+  refused({"--weights", "1GB"}, "one of --gpu and --memory");
+  refused({"--weights", "1GB", "--gpu", "1GB", "--memory", "1GB"}, "one of --gpu and --memory");
+  refused({"--memory", "1GB"}, "--model or, of a shape, --weights is needed");
+  refused({"--memory", "1GB", "--weights", "1GB", "--kv", "int3"},
+          "--kv: 'int3' is not one of fp32");
+  refused({"--memory", "1GB", "--weights", "1GB", "--requests", "0"}, "--requests");
+  refused({"--memory", "1GB", "--weights", "1GB", "--head-dim", "1000000000", "--num-layers",
+           "1000000000"},
+          "is out of range");
+  const Captured missing = plan({"--model", "/does/not/exist.gguf", "--memory", "1GB"});
+  EXPECT_EQ(missing.exit_status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("--model: "));
+}
+
+}  // namespace
+}  // namespace pagoda::cli
