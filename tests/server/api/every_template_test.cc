@@ -368,7 +368,8 @@ TEST(EveryTemplate, WordsBesideACallThatItDropsAreNamed) {
     dropping += drops ? 1 : 0;
     const auto played =
         chat::check_turns(*model.chat_template, model.tokenizer, model.form->found, 3);
-    EXPECT_EQ(loses_words(played), drops) << model.name();
+    // gpt-oss drops them later, where they have become thoughts.
+    EXPECT_EQ(loses_words(played), drops || model.name() == "gpt_oss") << model.name();
   }
   EXPECT_GT(dropping, 0);
   EXPECT_LT(dropping, 15);
