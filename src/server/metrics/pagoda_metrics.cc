@@ -122,7 +122,7 @@ void write_steps(Exposition& page, const Readings& readings) {
 }
 
 // Says what drafts cost and what they saved.
-void write_drafts(Exposition& page, const engine::Snapshot& now) {
+void write_draft_costs(Exposition& page, const engine::Snapshot& now) {
   page.counter("pagoda:draft_find_seconds", "Time in which the engine's thread looked for drafts.",
                now.draft_seconds - now.draft_model_seconds);
   page.counter("pagoda:draft_model_seconds", "Time in which it waited for the draft model.",
@@ -190,7 +190,7 @@ void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_blocks(page, readings);
   write_requests(page, readings.now);
   write_steps(page, readings);
-  write_drafts(page, readings.now);
+  write_draft_costs(page, readings.now);
   write_tenants(page, readings);
   page.begin(Kind::kGauge, "pagoda:build_info", "Which server this is.");
   page.sample(1, {{"version", readings.state.version()}});
