@@ -12,9 +12,9 @@ from served import wait_until
 
 RANK = os.path.join(os.path.dirname(served.BINARY), "pagoda-rank")
 BODIES = [
-    {"prompt": "Once upon a time there was a dog.", "max_tokens": 24, "logprobs": 3},
+    {"prompt": "Once upon a time there was a dog.", "max_tokens": 24, "temperature": 0, "logprobs": 3},
     {"prompt": "The sun", "max_tokens": 20, "temperature": 0.9, "seed": 7, "n": 2, "logprobs": 1},
-    {"prompt": "Tom and Sue", "max_tokens": 0, "echo": True, "logprobs": 1},
+    {"prompt": "Tom and Sue", "max_tokens": 0, "echo": True, "temperature": 0, "logprobs": 1},
 ]
 
 
@@ -106,7 +106,7 @@ class Ranks(unittest.TestCase):
             server = self.serve(count, "-c", "512", model=served.DEFAULT_MODEL)
             status, reply = server.post(
                 "/v1/completions",
-                {"prompt": "The tallest pagoda", "max_tokens": 8, "logprobs": 2, "return_token_ids": True},
+                {"prompt": "The tallest pagoda", "max_tokens": 8, "temperature": 0, "logprobs": 2, "return_token_ids": True},
             )
             self.assertEqual(status, 200, reply)
             answers.append(figures(reply))
@@ -120,7 +120,7 @@ class Ranks(unittest.TestCase):
             if not idle:
                 with server.socket() as raw:
                     body = b'{"prompt": "Once", "max_tokens": 400, "stream": true, "ignore_eos": true}'
-                    raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                    raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                 b"Content-Length: %d\r\n\r\n" % len(body) + body)
                     raw.recv(4096)
                     os.kill(ranks[1], signal.SIGKILL)
@@ -159,7 +159,7 @@ class Ranks(unittest.TestCase):
     def test_what_ranks_cannot_do_is_refused_by_name(self):
         for flags, why in [
             (("--kv-host-size", "64MiB"), "tiers"),
-            (("--device", "cuda"), "--device=cpu"),
+            (("--device", "cuda"), "--device cpu"),
             (("--model-draft", served.STORIES), "draft model"),
         ]:
             server = served.Served(served.STORIES, "--tensor-parallel-size", "2", *flags, wait=False)
