@@ -65,9 +65,9 @@ TEST(RequestLog, FieldsThatAreReadAreNotCalledIgnored) {
   const std::regex constant(R"re(constexpr [^=;]*\b(k[A-Z]\w*) = "(\w+)";)re");
   std::size_t found = 0;
   for (const char* const name :
-       {"cache_diagnostics.cc", "cache_fields.cc", "cache_session.cc", "chat_prompt.cc",
-        "chat_request.cc", "completion_fields.cc", "retain.cc", "structured_fields.cc",
-        "text_request.cc", "tool_choice.cc", "truncation.cc", "unsupported_fields.cc"}) {
+       {"cache_diagnostics.cc", "cache_fields.cc", "chat_prompt.cc", "chat_request.cc",
+        "completion_fields.cc", "retain.cc", "structured_fields.cc", "text_request.cc",
+        "tool_choice.cc", "truncation.cc", "unsupported_fields.cc"}) {
     std::ifstream file(folder + name);
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::map<std::string, std::string> constants;
