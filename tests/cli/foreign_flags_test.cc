@@ -30,7 +30,7 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag :
        {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-draft-n-min",
         "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
-        "--tp", "-sm", "-sps", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
+        "-sm", "-sps", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
         "--root-path", "--kv-transfer-config"}) {
     const Captured answer = run_captured({"serve", flag, "2"});
     EXPECT_EQ(answer.exit_status, 2);
@@ -41,6 +41,8 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   }
   EXPECT_THAT(run_captured({"serve", "-hf", "foo/bar"}).err,
               HasSubstr("llama.cpp's -hf is --model here"));
+  EXPECT_THAT(run_captured({"serve", "--tp", "2"}).err,
+              HasSubstr("SGLang's --tp is --tensor-parallel-size here"));
 }
 
 // What begins with a flag of ours is not read as that flag and a value: -hfd is no call for help.
