@@ -60,7 +60,7 @@ class Ollama(unittest.TestCase):
         self.assertEqual(text, reply.response)
 
     def test_models(self):
-        self.assertEqual([m.model for m in self.client.list().models], ["scripted_calls"])
+        self.assertEqual([m.model for m in self.client.list().models], ["scripted_calls:latest"])
         self.assertEqual(self.client.show("scripted_calls").capabilities,
                          ["completion", "tools", "thinking"])
 
