@@ -205,16 +205,14 @@ void Engine::run() {
     if (stood) find_loss();
     answer_questions();
     const bool worked = core_.step() || !questions_.empty();
-    removals_.poll();
-    publish();
-    if (options_.after_step) options_.after_step();
     const bool moving = !worked && core_.move_pages();
+    removals_.poll();
+    publish();  // last: nobody tells more while the engine sleeps
+    if (options_.after_step) options_.after_step();
     const bool may_start = core_.requests_open() > 0 && core_.sequences_paused() == 0;
     if (moving) {
-      removals_.poll();
       wait_for_pages();
     } else if (!worked && (stood || !may_start)) {
-      removals_.poll();
       publish_curve();
       sleep();
     }

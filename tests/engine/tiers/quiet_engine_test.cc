@@ -1,8 +1,12 @@
 // While stores have pages to move and nothing can be done, the engine waits for their notification.
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "engine/tiers/tier_fixture.h"
 #include "store/host/host_store.h"
@@ -98,6 +102,66 @@ TEST(QuietEngine, MayBeGoneWhenAStoreNotifies) {
   ASSERT_TRUE(engine->submit(tier_request(1), std::make_shared<TestSink>(1)).ok());
   EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
   EXPECT_GE(store.stats().pages, 6u);
+}
+
+// LateStore reports what has been written when it is asked for the n-th time since.
+class LateStore final : public kv::PageStore {
+ public:
+  explicit LateStore(int polls_before_reports) : polls_before_reports_(polls_before_reports) {}
+
+  std::string_view name() const override { return "late"; }
+  std::optional<std::size_t> find(kv::StoreTicket /*ticket*/,
+                                  std::span<const kv::PageKey> /*keys*/) override {
+    return 0;
+  }
+  bool keeps(const kv::PageKey& key) override { return kept_.contains(key); }
+  void read(kv::PageRead /*read*/) override { ADD_FAILURE() << "find() finds nothing"; }
+  bool write(kv::PageWrite write) override {
+    kept_.insert(write.label.key);
+    written_.push_back({.ticket = write.ticket});
+    polls_left_ = polls_before_reports_;
+    return true;
+  }
+  bool takes_writes() const override { return true; }
+  void cancel(std::span<const kv::StoreTicket> /*tickets*/) override {}
+  void poll(std::vector<kv::StoreReport>& reports) override {
+    if (--polls_left_ > 0) {
+      if (!written_.empty()) notify_();  // soon
+      return;
+    }
+    reports.insert(reports.end(), written_.begin(), written_.end());
+    written_.clear();
+  }
+  void on_report(std::function<void()> notify) override { notify_ = std::move(notify); }
+  Result<kv::Removal> remove(const kv::OwnerTag& /*owner*/) override { return kv::Removal{}; }
+  Result<kv::Removal> remove_all() override { return kv::Removal{}; }
+  Status flush(std::int64_t /*timeout_ns*/) override { return ok_status(); }
+  kv::StoreStats stats() const override {
+    kv::StoreStats stats;
+    stats.pages = kept_.size();
+    return stats;
+  }
+
+ private:
+  int polls_before_reports_;
+  int polls_left_ = 0;
+  std::set<kv::PageKey> kept_;
+  std::vector<kv::StoreReport> written_;
+  std::function<void()> notify_;
+};
+
+// Whichever look takes the last report, what a sleeping engine shows is what it left. The engine
+// looks several times a step, and so often only after the answer's end.
+TEST(QuietEngine, ShowsNoPageAsHeldThatHasBeenWritten) {
+  TierFixture fixture(200);
+  for (int polls = 41; polls <= 60; ++polls) {
+    LateStore store(polls);
+    const std::unique_ptr<Engine> engine = fixture.make_engine(store, WriteMode::kThrough);
+    ASSERT_TRUE(engine->submit(tier_request(polls), std::make_shared<TestSink>(1)).ok());
+    EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
+    EXPECT_GE(store.stats().pages, 6u);
+    EXPECT_EQ(engine->snapshot().blocks_active(), 0u) << polls << " polls before reports";
+  }
 }
 
 }  // namespace
