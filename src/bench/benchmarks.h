@@ -96,6 +96,10 @@ struct BenchPeerOptions : BenchOptions {
   std::vector<std::string> llama_benches;
   std::vector<std::string> peer_models;  // beside the model itself
   std::vector<std::string> works;
+  // Rounds go on, `repeats` at least and `repeats_max` at most, until the ratio's 95 % interval is
+  // at most this share of the ratio wide.
+  double precision = 0.05;
+  std::uint32_t repeats_max = 20;
   bool fastest_cores = false;
 };
 Result<terminal::BenchReport> bench_peer(const BenchPeerOptions& options, const BenchRun& run);

@@ -73,6 +73,7 @@ FastestCores::FastestCores(std::uint32_t count, const Clock& clock) : count_(cou
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores_.push_back(core);
   }
+  chosen_ = cores_;
 }
 
 Result<double> FastestCores::choose() {

@@ -21,7 +21,8 @@ class FastestCores {
   // Probes every core and confines all threads of this process, and the programs it starts, to the
   // fastest. What the slowest of those gives, in TMAC/s.
   Result<double> choose();
-  // Returns what the slowest of them gives now, in TMAC/s.
+  // Returns what the slowest of those chosen gives now, of all cores where none were chosen, in
+  // TMAC/s.
   Result<double> speed_now() const;
 
  private:
