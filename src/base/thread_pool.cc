@@ -3,10 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 #include "base/assert.h"
+#include "base/control_group.h"
 
 namespace pagoda {
 namespace {
@@ -39,15 +38,6 @@ constexpr std::size_t kPieces = 4;
 
 std::uint32_t pieces_of(WorkRange range) {
   return static_cast<std::uint32_t>(std::min(kPieces, range.end - range.begin));
-}
-
-// Returns the cgroup v2 CPU quota in whole cores, or a large number when there is none.
-std::size_t cores_by_quota() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return SIZE_MAX;
-  return static_cast<std::size_t>(std::max(1.0, std::stod(quota) / period));
 }
 
 }  // namespace
@@ -136,7 +126,8 @@ std::size_t usable_cores() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     cores = static_cast<std::size_t>(std::max(1, CPU_COUNT(&set)));
   }
-  return std::min(cores, cores_by_quota());
+  const auto all = static_cast<double>(cores);
+  return static_cast<std::size_t>(std::clamp(cpu_quota().value_or(all), 1.0, all));
 }
 
 }  // namespace pagoda

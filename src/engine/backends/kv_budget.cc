@@ -8,6 +8,8 @@
 #include <optional>
 #include <sstream>
 
+#include "base/control_group.h"
+
 namespace pagoda::engine {
 namespace {
 
@@ -55,30 +57,12 @@ Result<std::uint64_t> memory_available(const std::string& root) {
     return Error{ErrorCode::kIo, fmt::format("{}proc/meminfo does not say MemAvailable", root)};
   }
   std::uint64_t available = *kilobytes * 1024;
-  // Lines are "hierarchy:controllers:/path"; version 2 has hierarchy 0 and no controllers.
-  std::ifstream groups(root + "proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool unified = controllers.empty();
-    if (!unified && ("," + controllers + ",").find(",memory,") == std::string::npos) continue;
-    std::string path = line.substr(second + 1);
-    const std::string mount = root + (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    for (;;) {  // limits of all groups above hold too; a container shows the top alone
-      std::string folder = mount;
-      folder += path;
-      if (!folder.ends_with('/')) folder += '/';
-      const auto left = unified
-                            ? left_in_group(folder, "memory.max", "memory.current", "inactive_file")
-                            : left_in_group(folder, "memory.limit_in_bytes",
-                                            "memory.usage_in_bytes", "total_inactive_file");
-      if (left) available = std::min(available, *left);
-      if (path.empty() || path == "/") break;
-      path = path.substr(0, path.rfind('/'));
-    }
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    const auto left =
+        group.unified ? left_in_group(group.folder, "memory.max", "memory.current", "inactive_file")
+                      : left_in_group(group.folder, "memory.limit_in_bytes",
+                                      "memory.usage_in_bytes", "total_inactive_file");
+    if (left) available = std::min(available, *left);
   }
   return available;
 }
