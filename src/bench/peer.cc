@@ -55,7 +55,7 @@ struct WorkRates {
     return !peers[peer].all.empty() &&
            median(peers[peer].all) < kHopeless * median(peers[best_peer()].all);
   }
-  // Of the ratio to the fastest peer; nothing before the second round.
+  // Returns that of the ratio to the fastest peer; nothing before the second round.
   std::optional<RatioInterval> interval() const {
     const std::size_t best = best_peer();
     return best == peers.size() ? std::nullopt : ratio_interval(peers[best].round_ratios);
