@@ -30,12 +30,16 @@ void take_function_tools(Json& body, const FunctionToolStyle& style, Translation
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Fields tool(given[i], element_path("tools", i));
     if (style.needs_type) tool.require("type");
+    read_mark(tool);
     const auto type = tool.text("type");
-    if (type && *type != style.function) continue;
+    if (type && *type != style.function) {
+      // A mark behind a tool that is left out stands behind those before it.
+      if (!tools.empty()) copy_mark(given[i], tools.back());
+      continue;
+    }
     memory.add(kTranslatedBytes);
     Json entry = {{"type", "function"}};
     entry["function"] = take_function(given[i], tool, style);
-    read_mark(tool);
     copy_mark(given[i], entry);
     tools.push_back(std::move(entry));
     chat.paths.tools.push_back(i);

@@ -62,6 +62,19 @@ TEST(MessagesRequest, BecomesAChat) {
   EXPECT_EQ(translated.tokens_max, 9U);
 }
 
+// Clients mark their last tool, which may be one that runs on the provider's servers.
+TEST(MessagesRequest, AMarkOfAToolThatIsLeftOutStandsBehindTheOthers) {
+  Json body = message_question();
+  body["tools"] = Json::parse(R"([
+    {"name": "f", "input_schema": {"type": "object"}}, {"name": "g", "input_schema": {}},
+    {"type": "web_search_20250305", "name": "w",
+     "cache_control": {"type": "ephemeral", "ttl": "1h"}}])");
+  const Json tools = anthropic::chat_of_messages(body).body["tools"];
+  ASSERT_EQ(tools.size(), 2U);
+  EXPECT_FALSE(tools[0].contains("cache_control"));
+  EXPECT_EQ(tools[1]["cache_control"], Json::parse(R"({"type": "ephemeral", "ttl": "1h"})"));
+}
+
 // Chats decide whether they can be obeyed.
 TEST(MessagesRequest, ToolChoicesAndFormatsAreThoseOfChats) {
   Json body = message_question();
@@ -95,6 +108,8 @@ constexpr BadBody kBadMessages[] = {
     {R"({"system": [{"type": "text", "text": "a", "cache_control": {"type": "forever"}}]})",
      "system[0].cache_control.type"},
     {R"({"tools": [{"name": "f", "input_schema": {}, "cache_control": 7}]})",
+     "tools[0].cache_control"},
+    {R"({"tools": [{"type": "web_search_20250305", "name": "w", "cache_control": 7}]})",
      "tools[0].cache_control"},
     {R"({"max_tokens": "8"})", "max_tokens"},
     {R"({"messages": null})", "messages"},
