@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 namespace pagoda::chat {
 namespace {
@@ -224,9 +226,8 @@ std::vector<std::string> ToolSchemas::names() const {
 }
 
 void ToolSchemas::keep(const std::vector<std::string>& names) {
-  std::erase_if(tools_, [&](const auto& tool) {
-    return std::find(names.begin(), names.end(), tool.first) == names.end();
-  });
+  const std::set<std::string_view> kept(names.begin(), names.end());
+  std::erase_if(tools_, [&](const auto& tool) { return !kept.contains(tool.first); });
 }
 
 void ToolSchemas::enforce(std::string_view name) {

@@ -121,17 +121,21 @@ class RoleFitter {
     return fitted;
   }
 
-  // A user's words behind a result become its end.
+  // Users' words behind a result become its end.
   std::vector<Value> join_words_to_results(const std::vector<Value>& messages) {
     std::vector<Value> fitted;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      if (fitted.empty() || role_of(messages[i]) != "user" || !is_result(fitted.back())) {
-        fitted.push_back(messages[i]);
-        continue;
+    for (std::size_t i = 0; i < messages.size();) {
+      std::size_t end = i + 1;
+      if (is_result(messages[i])) {
+        while (end < messages.size() && role_of(messages[end]) == "user") ++end;
       }
-      const Value result = heap_.copy(fitted.back().as_dict());
-      set_content(result.as_dict(), joined_words({fitted.back(), messages[i]}, i - 1));
-      fitted.back() = result;
+      fitted.push_back(messages[i]);
+      if (end > i + 1) {
+        fitted.back() = heap_.copy(messages[i].as_dict());
+        set_content(fitted.back().as_dict(),
+                    joined_words(std::span(messages).subspan(i, end - i), i));
+      }
+      i = end;
     }
     return fitted;
   }
@@ -256,7 +260,7 @@ class RoleFitter {
   }
 
   // The words of messages, of which a fault names the first by its `index`.
-  Value joined_words(const std::vector<Value>& messages, std::size_t index) {
+  Value joined_words(std::span<const Value> messages, std::size_t index) {
     TextBuilder words(heap_);
     for (const Value& message : messages) {
       const Value* const content = message.as_dict().find("content");

@@ -45,10 +45,11 @@ std::string named_tool(const Fields& choice) {
 
 // Keeps the tools with these names, each of which must be there.
 void keep_named(const Names& names, const std::string& path, ToolChoice& choice) {
+  std::set<std::string_view> there;
+  for (const ChosenTool& tool : choice.tools) there.insert(tool.name);
   for (const std::string& name : names) {
-    const bool is_there = std::any_of(choice.tools.begin(), choice.tools.end(),
-                                      [&](const ChosenTool& tool) { return tool.name == name; });
-    if (!is_there) refuse_choice(path, fmt::format("no tool has the name \"{}\"", name));
+    if (!there.contains(name))
+      refuse_choice(path, fmt::format("no tool has the name \"{}\"", name));
   }
   const std::size_t all = choice.tools.size();
   std::erase_if(choice.tools, [&](const ChosenTool& tool) { return !names.contains(tool.name); });
