@@ -59,6 +59,9 @@ struct TaggedArguments {
   bool value_end_has_key = false;  // value_end is followed by the key and `close_end`: "</city>"
   std::string close_end;
   bool nests = false;  // objects and arrays are tags within tags (nested_arguments.h)
+  // Around a text that would be taken for tags, or has several lines: "<![CDATA[", "]]>".
+  std::string text_begin = {};
+  std::string text_end = {};
 
   bool operator==(const TaggedArguments&) const = default;
 };

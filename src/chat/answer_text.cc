@@ -31,6 +31,12 @@ std::string python_value(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
+// As MiniCPM's template decides it.
+std::string quoted_text(const TaggedArguments& tagged, const std::string& text) {
+  const bool is_plain = text.find_first_of("<&\n") == std::string::npos;
+  return is_plain ? text : tagged.text_begin + text + tagged.text_end;
+}
+
 std::string tagged_value(const TaggedArguments& tagged, const std::string& key, const Json& value);
 
 // Tags within tags; members that are null are left out, as templates do.
@@ -52,8 +58,10 @@ std::string tagged_value(const TaggedArguments& tagged, const std::string& key, 
   std::string text = tagged.key_begin + key + end->text;
   if (tagged.nests && value.is_structured()) {
     text += nested_value(tagged, value);
+  } else if (is_text) {
+    text += quoted_text(tagged, value.get<std::string>());
   } else {
-    text += is_text ? value.get<std::string>() : spaced_json(value);
+    text += spaced_json(value);
   }
   text += tagged.value_end;
   return tagged.value_end_has_key ? text + key + tagged.close_end : text;

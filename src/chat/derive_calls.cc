@@ -159,6 +159,8 @@ class CallDeriver {
     }
     if (core(tagged.value_end).empty()) return false;
     find_key_ends(*behind_key);
+    find_null_end();
+    find_text_quotes();
     return true;
   }
 
@@ -181,6 +183,38 @@ class CallDeriver {
       ends.front().type = ArgumentType::kString;
       ends.push_back({*end, ArgumentType::kJson});
     }
+  }
+
+  // The word may be the type that stands before the value, too.
+  void find_null_end() {
+    std::vector<KeyEnd>& ends = form_.tagged.key_ends;
+    if (ends.size() == 1) return;
+    const auto text = tail({{0, {{kProbeKeys[0], nullptr}}}});
+    const std::size_t key = text ? text->find(kProbeKeys[0]) : kNowhere;
+    if (key == kNowhere) return;
+    const std::size_t from = key + std::string_view(kProbeKeys[0]).size();
+    const std::size_t closes = text->find(core(form_.tagged.value_end), from);
+    const std::size_t value = closes == kNowhere ? kNowhere : text->rfind("null", closes);
+    if (value == kNowhere || value < from) return;
+    const std::string end = text->substr(from, value - from);
+    const bool known =
+        std::any_of(ends.begin(), ends.end(), [&](const KeyEnd& one) { return one.text == end; });
+    if (!known && end.size() <= 64) ends.push_back({end, ArgumentType::kJson});
+  }
+
+  // Some templates write texts that look like tags between quotes of their own.
+  void find_text_quotes() {
+    TaggedArguments& tagged = form_.tagged;
+    const std::string value = std::string(kProbeValues[0]) + "<\n" + kProbeValues[1];
+    const auto text = tail({{0, {{kProbeKeys[0], value}}}});
+    const auto before = text ? between(*text, kProbeKeys[0], value) : std::nullopt;
+    const std::string& end = tagged.key_ends.front().text;
+    if (!before || before->size() <= end.size() || !before->starts_with(end)) return;
+    const std::string_view rest = std::string_view(*text).substr(text->find(value) + value.size());
+    const std::size_t closes = rest.find(tagged.value_end);
+    if (closes == 0 || closes == kNowhere) return;
+    tagged.text_begin = before->substr(end.size());
+    tagged.text_end = rest.substr(0, closes);
   }
 
   // Where the call numbered `name` is in a rendering, from byte `from` on.
@@ -235,6 +269,7 @@ class CallDeriver {
     const std::string content_end = find_content_end(turn_end);
     turn_end.erase(0, content_end.size());
     if (!content_end.empty() && pre.starts_with(content_end)) pre.remove_prefix(content_end.size());
+    if (core(turn_end).empty()) turn_end = probe_.late_end(post);
 
     const auto first = find_call(two, 0, 0);
     const auto second = first ? find_call(two, 1, first->end) : std::nullopt;

@@ -222,6 +222,7 @@ bool reads(const TemplateProbe& probe, const AnswerForm& form, const ProbeMessag
   }
   std::string behind = content.substr(at + size_of(kProbeContent));
   if (behind.starts_with(form.content_end)) behind.erase(0, form.content_end.size());
+  if (core(behind).empty()) behind = probe.late_end(text);
   const std::size_t name = text.find(kProbeNames[0]);
   text = text.substr(0, text.size() - turn_end_bytes(text, behind));
   // Content in a turn of its own says nothing about calls.

@@ -42,6 +42,8 @@ Json describe_calls(const ToolCallForm& calls) {
     add_text(json, "key_begin", calls.tagged.key_begin);
     for (const KeyEnd& end : calls.tagged.key_ends) json["key_ends"].push_back(end.text);
     add_text(json, "value_end", calls.tagged.value_end);
+    add_text(json, "text_begin", calls.tagged.text_begin);
+    add_text(json, "text_end", calls.tagged.text_end);
   }
   add_text(json, "call_end", calls.call_end);
   add_text(json, "separator", calls.separator);

@@ -143,6 +143,8 @@ void read(const Place& place, TaggedArguments& field) {
       .may("value_end_has_key", field.value_end_has_key)
       .may("close_end", field.close_end)
       .may("nests", field.nests)
+      .may("text_begin", field.text_begin)
+      .may("text_end", field.text_end)
       .end();
 }
 

@@ -282,6 +282,7 @@ class NamedCallReader : public CallReader {
     value_read_ = 0;
     nested_.reset();
     if (form_.tagged.nests && is_json) nested_.emplace(form_.tagged);
+    may_be_quoted_ = !form_.tagged.text_begin.empty();
     at_ = At::kValue;
     return {end.at + end.bytes, Verdict::kGoOn};
   }
@@ -302,6 +303,7 @@ class NamedCallReader : public CallReader {
       }
       lead_ = {};
     }
+    if (may_be_quoted_) return read_text_begin(text);
     if (follows_json_ && !pass_json(text)) return {0, Verdict::kNeedsMore};
     const std::size_t end = find_value_end(text);
     if (end == kAbsent) return is_text(text) ? stream_string(text, sink) : wait(text);
@@ -319,6 +321,18 @@ class NamedCallReader : public CallReader {
     end_value(text.substr(0, end), sink);
     at_ = At::kKeyOrEnd;
     return {end + value_end_.size(), Verdict::kGoOn};
+  }
+
+  // A value between the form's quotes is a text, which ends behind the closing one.
+  Progress read_text_begin(std::string_view text) {
+    const LiteralMatch begins = match_start(text, form_.tagged.text_begin);
+    if (begins == LiteralMatch::kPartial) return {0, Verdict::kNeedsMore};
+    may_be_quoted_ = false;
+    if (begins == LiteralMatch::kNo) return {0, Verdict::kGoOn};
+    type_ = ArgumentType::kString;
+    follows_json_ = false;
+    value_end_ = form_.tagged.text_end + value_end_;
+    return {form_.tagged.text_begin.size(), Verdict::kGoOn};
   }
 
   // Strings of JSON may contain the value's end: it is looked for behind the whole value. False:
@@ -423,8 +437,9 @@ class NamedCallReader : public CallReader {
   ArgumentType type_ = ArgumentType::kBySchema;
   std::string_view lead_;
   std::string value_end_;
-  std::size_t searched_ = 0;  // the value's end does not begin before this byte
-  bool value_open_ = false;   // a part of the string was passed on
+  std::size_t searched_ = 0;    // the value's end does not begin before this byte
+  bool value_open_ = false;     // a part of the string was passed on
+  bool may_be_quoted_ = false;  // the value may begin with the form's text_begin
   bool follows_json_ = false;
   JsonStream value_json_;
   std::size_t value_read_ = 0;           // bytes of the value that value_json_ has

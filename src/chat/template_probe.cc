@@ -1,5 +1,9 @@
 #include "chat/template_probe.h"
 
+#include <algorithm>
+
+#include "chat/literal.h"
+
 namespace pagoda::chat {
 namespace {
 
@@ -30,7 +34,9 @@ ChatJson probe_tools() {
   return tools;
 }
 
-ChatJson user_message() { return {{"role", "user"}, {"content", kProbeUser}}; }
+ChatJson user_message(const char* words = kProbeUser) {
+  return {{"role", "user"}, {"content", words}};
+}
 
 ChatJson assistant_message(const ProbeMessage& probe) {
   ChatJson message = {{"role", "assistant"}, {"content", probe.content ? kProbeContent : ""}};
@@ -90,6 +96,23 @@ std::optional<std::string> TemplateProbe::tail(const ProbeMessage& message) cons
   conversation.messages = ChatJson::array({user_message(), assistant_message(message)});
   conversation.add_generation_prompt = false;
   return behind_user(conversation);
+}
+
+std::string TemplateProbe::late_end(std::string_view written) const {
+  text::Conversation conversation;
+  conversation.messages = ChatJson::array(
+      {user_message(), assistant_message({.content = true}), user_message(kProbeNext)});
+  conversation.add_generation_prompt = false;
+  const std::string turns = behind_user(conversation).value_or("");
+  const std::size_t at = turns.find(kProbeContent);
+  if (at == std::string::npos) return {};
+  const std::string_view behind =
+      std::string_view(turns).substr(at + std::string_view(kProbeContent).size());
+  for (std::size_t bytes = std::min(written.size(), behind.size()); bytes > 0; --bytes) {
+    const std::string_view end = behind.substr(0, bytes);
+    if (written.ends_with(end) && !core(end).empty()) return std::string(end);
+  }
+  return {};
 }
 
 std::optional<std::string> TemplateProbe::generation_tail(bool thinking) const {

@@ -12,6 +12,7 @@ namespace pagoda::chat {
 
 // Words that no template contains.
 inline constexpr const char* kProbeUser = "qUeSTioN";
+inline constexpr const char* kProbeNext = "nEXtoNe";  // the user's message behind an answer
 inline constexpr const char* kProbeContent = "aNSweR";
 inline constexpr const char* kProbeReasoning = "rEaSOn";
 inline constexpr const char* kProbeNames[] = {"pRobe_one", "pRobe_two"};
@@ -39,6 +40,9 @@ class TemplateProbe {
 
   // Returns the text that the template writes behind the user's words; nothing where it fails.
   std::optional<std::string> tail(const ProbeMessage& message) const;
+  // Some templates end a turn of words only where another message follows. Returns the text that
+  // ends it there and ends `written`, too; empty where there is none.
+  std::string late_end(std::string_view written) const;
   // The same of the generation prompt; without `thinking`, of one that asks for none.
   std::optional<std::string> generation_tail(bool thinking = true) const;
   // Does the template write the tools into the prompt?

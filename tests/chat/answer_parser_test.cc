@@ -78,6 +78,37 @@ const std::vector<ParserCase> kFamilyCases = {
      "\n<think>t</think>\nA<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome"
      "</arg_value>\n<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
      {"t", "A", {kRome}}},
+    {"minicpm5 quotes texts that look like tags",
+     "minicpm5",
+     "",
+     "<function name=\"get_weather\"><param name=\"city\"><![CDATA[a </param> <b>\n&]]]></param>"
+     "<param name=\"days\">2</param><param name=\"more\"><![CDATA[{]]></param></function>",
+     {"", "", {{"get_weather", R"({"city": "a </param> <b>\n&]", "days": 2, "more": "{"})"}}}},
+    {"step3",
+     "step3",
+     "step3",
+     "<think>t</think>A<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>"
+     "<steptml:invoke name=\"get_weather\"><steptml:parameter name=\"city\">Rome"
+     "</steptml:parameter><steptml:parameter name=\"days\">2</steptml:parameter>"
+     "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+     {"t", "A", {kRome}}},
+    {"hy_v3",
+     "hy_v3",
+     "hy_v3",
+     "<think:opensource>t</think:opensource>A<tool_calls:opensource>\n<tool_call:opensource>"
+     "get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n"
+     "<arg_value:opensource>Rome</arg_value:opensource>\n<arg_key:opensource>days"
+     "</arg_key:opensource>\n<arg_value:opensource>2</arg_value:opensource>\n"
+     "</tool_call:opensource>\n</tool_calls:opensource>",
+     {"t", "A", {kRome}}},
+    {"kimi_k3 writes the type of a value, null too",
+     "kimi_k3",
+     "kimi_k3",
+     "<|open|>think<|sep|>t<|close|>think<|sep|><|open|>response<|sep|><|open|>tools<|sep|>"
+     "<|open|>call tool=\"get_weather\" index=\"1\"<|sep|><|open|>argument key=\"city\" "
+     "type=\"null\"<|sep|>null<|close|>argument<|sep|><|open|>argument key=\"more\" "
+     "type=\"string\"<|sep|>null<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+     {"t", "", {{"get_weather", R"({"city": null, "more": "null"})"}}}},
     {"glm47 without arguments",
      "glm47",
      "",

@@ -170,7 +170,10 @@ TEST(Derive, AgreesWithTheTable) {
                                                     {"cohere2_moe", "cohere_command4"},
                                                     {"deepseek_r1_qwen", "deepseek_v3"},
                                                     {"seed_oss", "seed_oss"},
-                                                    {"lfm2.5", "lfm2"}};
+                                                    {"lfm2.5", "lfm2"},
+                                                    {"hy3", "hy_v3"},
+                                                    {"kimi_k3", "kimi_k3"},
+                                                    {"minicpm5", "minicpm5"}};
   for (const auto& [name, parser] : pairs) {
     const text::ChatTemplate chat = load_template(name);
     auto found = find_form(chat);
