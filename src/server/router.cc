@@ -71,9 +71,12 @@ void require_device(const ServerState& state) {
   throw ApiError(503, "the device is lost: restart the server", {}, "device_lost");
 }
 
+void require_model(const ServerState& state) {
+  if (!state.has_model()) throw ApiError(503, "the model is loading", {}, "loading");
+}
+
 Routed health(const HttpRequest& /*request*/, const ServerState& state) {
-  const bool serves = state.phase() != Phase::kLoading;
-  if (!serves) throw ApiError(503, "the model is loading", {}, "loading");
+  require_model(state);
   require_device(state);
   return json_reply({{"status", "ok"}});
 }
@@ -81,7 +84,7 @@ Routed health(const HttpRequest& /*request*/, const ServerState& state) {
 void require_ready(const ServerState& state) {
   switch (state.phase()) {
     case Phase::kLoading:
-      throw ApiError(503, "the model is loading", {}, "loading");
+      return require_model(state);
     case Phase::kReady:
       return;
     case Phase::kDraining:
@@ -281,9 +284,9 @@ Routed reset_cache(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed tenants(const HttpRequest& /*request*/, const ServerState& state) {
-  const bool loading = state.phase() == Phase::kLoading;
-  return json_reply(list_tenants(state.keys().get(), loading ? std::vector<engine::TenantStats>()
-                                                             : state.model().engine.tenants()));
+  return json_reply(list_tenants(state.keys().get(), state.has_model()
+                                                         ? state.model().engine.tenants()
+                                                         : std::vector<engine::TenantStats>()));
 }
 
 Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
@@ -291,7 +294,7 @@ Routed tenant_in_tiers(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed metrics(const HttpRequest& request, const ServerState& state) {
-  if (state.phase() == Phase::kLoading) throw ApiError(503, "the model is loading", {}, "loading");
+  require_model(state);
   return metrics_reply(state, request.accept);
 }
 

@@ -42,7 +42,8 @@ class ServerState {
         workers_(text_threads) {}
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  // Valid from kReady on.
+  // Whether model() is there: from kReady on, but for a stop before the model was loaded.
+  bool has_model() const { return phase() != Phase::kLoading && model_ != nullptr; }
   const ServedModel& model() const { return *model_; }
   const std::string& version() const { return version_; }
   // Connections use the following from any thread.

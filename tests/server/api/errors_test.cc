@@ -435,5 +435,23 @@ TEST(Errors, PhasesDecideWhoIsServed) {
   EXPECT_EQ(own.get("/ready").headers.front().first, "Retry-After");
 }
 
+// A signal may come, or the load fail, while probes ask.
+TEST(Errors, AServerThatStopsBeforeItsModelIsThereAnswers) {
+  ServerState state("1.2.3");
+  const auto status = [&](const char* path) {
+    HttpRequest request = {.method = "GET", .path = path};
+    request.caller = identify(request.authorization, state.keys());
+    return std::get<HttpReply>(route(request, state)).status;
+  };
+  for (const Phase phase : {Phase::kLoading, Phase::kDraining, Phase::kStopping}) {
+    state.advance(phase);
+    for (const char* const path : {"/health", "/ready", "/metrics", "/v1/models", "/ping"}) {
+      EXPECT_EQ(status(path), 503) << path;
+    }
+    EXPECT_EQ(status("/version"), 200);
+    EXPECT_EQ(status("/tenants"), 200);
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::server
