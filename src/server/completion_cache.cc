@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "server/api/cache_explain.h"
+#include "server/api/cached_ranges.h"
 #include "server/api/kv_estimate.h"
 #include "server/api/retain.h"
 #include "server/completion.h"
@@ -135,6 +136,10 @@ Json Completion::explained() const {
         why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms) : Json(nullptr);
     if (why && request_.output.estimate) {
       told = estimate_json(submitted_[i].estimate.value(), *why, std::move(told), model_);
+    } else if (why && !request_.engine.explain_only) {
+      told["cached_ranges"] =
+          cached_ranges_json(request_.prompts[i].tokens.size(), submitted_[i].cached_tokens,
+                             submitted_[i].load, model_.tiers);
     }
     all.push_back(std::move(told));
   }
