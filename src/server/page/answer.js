@@ -99,7 +99,7 @@ export class Answer {
 
   facts() {
     const { begin, first, last } = this.times;
-    const pairs = first === null ? [] : [["TTFT", duration(first - begin)]];
+    const pairs = first === null ? [] : [["TTFT", duration(Math.round(first - begin))]];
     if (!this.usage) return pairs;
     const rest = this.usage.completion_tokens - 1;
     const details = this.usage.prompt_tokens_details;

@@ -5,7 +5,7 @@ import { make } from "./dom.js";
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 480;
 const HEIGHT = 230;
-const FIELD = { left: 52, right: 470, top: 10, bottom: 200 };
+const FIELD = { left: 52, right: 446, top: 10, bottom: 200 };
 const STEPS_WANTED = 4;
 // Told apart by colour-blind readers too; the last is the colour of text, in the dark as well.
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "currentColor"];

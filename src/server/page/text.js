@@ -1,8 +1,11 @@
 // Numbers as people read them.
 
-export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
-export const duration = (ms) => (ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(2)} s`);
+export function duration(ms) {
+  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  return `${ms < 10 ? Number(ms.toPrecision(2)) : ms.toFixed(0)} ms`;
+}
 
 export function age(seconds) {
   if (seconds < 60) return `${seconds.toFixed(0)} s`;
