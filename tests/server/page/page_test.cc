@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <regex>
 #include <thread>
 
 #include "server/page/page.h"
 #include "server/story_fixture.h"
+#include "terminal/plot.h"
 
 namespace pagoda::server {
 namespace {
@@ -79,6 +81,26 @@ TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
                         text.compare(link, 26, "http://www.w3.org/2000/svg") == 0;
     EXPECT_TRUE(link == std::string::npos || is_svg) << path;
   }
+}
+
+// Black is the colour of text, which is light in the dark.
+TEST(Page, PlotsHaveTheColoursAndDashesOfThoseThatCommandsWrite) {
+  const ServerState state("1.2.3");
+  const std::string plots =
+      std::get<HttpReply>(route({.method = "GET", .path = "/page/plots.js"}, state)).body;
+  terminal::PlotPanel panel = {
+      .title = "t", .x_title = "x", .y_title = "y", .ticks = {}, .lines = {}};
+  for (int i = 0; i < 7; ++i) panel.lines.push_back({std::to_string(i), {{1, 1}, {2, 2}}});
+  const std::string svg = terminal::plot_svg({&panel, 1});
+  const std::regex look("<polyline [^>]*stroke='([^']+)'[^>]*stroke-dasharray='([^']+)'");
+  int lines = 0;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), look), end; found != end; ++found) {
+    const std::string colour = (*found)[1] == "#000000" ? "currentColor" : (*found)[1].str();
+    EXPECT_THAT(plots, HasSubstr("\"" + colour + "\""));
+    EXPECT_THAT(plots, HasSubstr("\"" + (*found)[2].str() + "\""));
+    ++lines;
+  }
+  EXPECT_EQ(lines, 7);
 }
 
 class CacheMapTest : public testing::Test {
