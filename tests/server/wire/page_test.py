@@ -125,7 +125,7 @@ class Page(PageTest):
         chat, aside = (self.page.evaluate(f"document.querySelector('{s}').getBoundingClientRect().toJSON()")
                        for s in ("#chat", "aside"))
         self.assertGreaterEqual(aside["top"], chat["bottom"])
-        heights = self.page.evaluate("[...document.querySelectorAll('button')].map(b => b.offsetHeight)")
+        heights = self.page.evaluate("[...document.querySelectorAll('button')].filter(b => b.checkVisibility()).map(b => b.offsetHeight)")
         self.assertGreaterEqual(min(heights), 44)
         picture = self.page.screenshot()
         self.assertEqual((picture.width, picture.height), (390, 844))

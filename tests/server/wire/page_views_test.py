@@ -88,7 +88,7 @@ class Views(PageTest):
             self.assertRegex(self.wait_plot(title, "p95"), r"^[\d.]+ m?s$")
         self.assertEqual(self.wait_plot("Requests", "running"), "0")
         self.assertEqual(self.wait_plot("Requests", "waiting"), "0")
-        self.assertGreater(int(self.wait_plot("KV by tenant", "default")), 0)
+        served.wait_until(lambda: int(self.wait_plot("KV by tenant", "default")) > 0, 60)
         self.assertRegex(self.wait_plot("KV by tier", "memory"), r"^[\d.]+ %$")
         self.assertRegex(self.wait_plot("Hit rate", "hit rate"), r"^[\d.]+ %$")
         self.assertGreaterEqual(int(self.wait_plot("Reasons of misses", "cleared")), 1)
