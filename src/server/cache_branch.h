@@ -1,5 +1,5 @@
-// GET /cache/branch?node=N: one branch of the prefix tree, what is above it and what goes on from it,
-// for people who walk the tree. Without a node it is the top.
+// GET /cache/branch?node=N: one branch of the prefix tree, what is above it and what goes on from
+// it, for people who walk the tree. Without a node it is the top.
 #pragma once
 
 #include <memory>

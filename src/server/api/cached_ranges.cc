@@ -26,7 +26,7 @@ Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
     told = std::max(told, end);
   };
   for (const LoadedRange& range : loaded) {
-    // What came before the start and was not found there any more is computed like the rest.
+    // Tokens that came before the start and were lost again by then are computed like the rest.
     const std::uint64_t end = std::min(range.end, range.after_start ? prompt_tokens : cached);
     tell_memory_up_to(range.first);
     const std::uint64_t first = std::max(range.first, told);
@@ -36,6 +36,12 @@ Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
   }
   tell_memory_up_to(cached);
   return ranges;
+}
+
+Json loaded_by_tier_json(const engine::LoadRecord& load, std::span<const std::string> tiers) {
+  Json by_tier = Json::object();
+  for (std::size_t i = 0; i < tiers.size(); ++i) by_tier[tiers[i]] = load.tokens[i];
+  return by_tier;
 }
 
 }  // namespace pagoda::server

@@ -1,11 +1,11 @@
-// Which tokens of a prompt had their rows of KV from where.
+// Which tokens of a prompt had their rows of KV from where, and how many tiers gave.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 
-#include "engine/tiers/load_record.h"
+#include "engine/reply.h"
 #include "server/json.h"
 
 namespace pagoda::server {
@@ -15,5 +15,7 @@ namespace pagoda::server {
 // it began, those that a tier had given before that included.
 Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
                         const engine::LoadRecord& load, std::span<const std::string> tiers);
+// Counts the tokens that each of `tiers` gave, by its name.
+Json loaded_by_tier_json(const engine::LoadRecord& load, std::span<const std::string> tiers);
 
 }  // namespace pagoda::server

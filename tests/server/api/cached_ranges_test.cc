@@ -20,7 +20,8 @@ engine::LoadRecord loaded(std::initializer_list<engine::LoadedRange> ranges) {
 }
 
 TEST(CachedRanges, MemoryComesFirstThenWhatTiersGave) {
-  const auto load = loaded({{.first = 16, .end = 32, .store = 0}, {.first = 32, .end = 64, .store = 1}});
+  const auto load =
+      loaded({{.first = 16, .end = 32, .store = 0}, {.first = 32, .end = 64, .store = 1}});
   EXPECT_EQ(cached_ranges_json(100, 64, load, kTiers),
             Json::array({range(0, 16, "memory"), range(16, 16, "host"), range(32, 32, "disk")}));
 }
@@ -45,13 +46,15 @@ TEST(CachedRanges, WhatCameFromTheBackIsNotComputedThoughItWasNotThereAtTheStart
 }
 
 TEST(CachedRanges, TokensThatCameTwiceAreToldOnce) {
-  const auto load = loaded({{.first = 0, .end = 32, .store = 1}, {.first = 0, .end = 48, .store = 0}});
+  const auto load =
+      loaded({{.first = 0, .end = 32, .store = 1}, {.first = 0, .end = 48, .store = 0}});
   EXPECT_EQ(cached_ranges_json(100, 48, load, kTiers),
             Json::array({range(0, 32, "disk"), range(32, 16, "host")}));
 }
 
 TEST(CachedRanges, NeighboursFromOneStoreAreOneRange) {
-  const auto load = loaded({{.first = 0, .end = 16, .store = 1}, {.first = 16, .end = 32, .store = 1}});
+  const auto load =
+      loaded({{.first = 0, .end = 16, .store = 1}, {.first = 16, .end = 32, .store = 1}});
   ASSERT_EQ(load.ranges.size(), 1u);
   EXPECT_EQ(load.tokens[1], 32u);
 }
@@ -70,8 +73,9 @@ TEST(CachedRanges, AnAnswerThatIsExplainedHasThem) {
 
 TEST(TokenTexts, TogetherAreThePrompt) {
   StoryFixture fixture;
-  const Json reply = fixture.ask(
-      "/tokenize", {{"prompt", "Tom had a \"big\" car"}, {"return_token_texts", true}, {"add_special_tokens", false}});
+  const Json reply = fixture.ask("/tokenize", {{"prompt", "Tom had a \"big\" car"},
+                                               {"return_token_texts", true},
+                                               {"add_special_tokens", false}});
   std::string all;
   for (const Json& text : reply["token_texts"]) all += text.get<std::string>();
   EXPECT_EQ(all, " Tom had a \"big\" car");

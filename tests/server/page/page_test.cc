@@ -77,8 +77,8 @@ TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
     EXPECT_THAT(text, Not(HasSubstr("https:"))) << path;
     const std::size_t link = text.find("http:");
     // The name of SVG's elements is no address that is asked.
-    const bool is_svg = link != std::string::npos &&
-                        text.compare(link, 26, "http://www.w3.org/2000/svg") == 0;
+    const bool is_svg =
+        link != std::string::npos && text.compare(link, 26, "http://www.w3.org/2000/svg") == 0;
     EXPECT_TRUE(link == std::string::npos || is_svg) << path;
   }
 }
