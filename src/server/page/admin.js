@@ -43,7 +43,10 @@ const remove = (name) =>
     `Remove all blocks of tenant "${name}", in memory and in all tiers? Nothing brings them back.`,
     `/cache/tenant/${encodeURIComponent(name)}`,
     "DELETE",
-    ({ removed_everywhere: all }) => (all ? `Tenant "${name}" was removed everywhere.` : `Tenant "${name}" was removed, but not everywhere: some tier did not follow.`),
+    ({ removed_everywhere: all }) =>
+      all
+        ? `Tenant "${name}" was removed everywhere.`
+        : `Tenant "${name}" was removed, but not everywhere: some tier did not follow.`,
   );
 
 function table(caption, names, rows) {
@@ -82,13 +85,15 @@ async function tenants() {
     data.map(({ name, keys, now }) => {
       const removal = button("Remove", () => remove(name));
       removal.setAttribute("aria-label", `Remove tenant ${name}`);
-      return [name, String(keys), String(now.answers_running), String(now.requests_waiting), String(now.kv_blocks), removal];
+      const counts = [keys, now.answers_running, now.requests_waiting, now.kv_blocks];
+      return [name, ...counts.map(String), removal];
     }),
   );
 }
 
 async function retained() {
-  const { grants, blocks_retained: blocks, blocks_retained_max: most } = await getJson("/cache/retained");
+  const reply = await getJson("/cache/retained");
+  const { grants, blocks_retained: blocks, blocks_retained_max: most } = reply;
   if (grants.length === 0) return make("p", "quiet", `Nothing is retained; ${most} blocks may be.`);
   return table(
     `Retained prefixes: ${blocks} of at most ${most} blocks`,

@@ -33,7 +33,9 @@ export async function lookAtMetrics() {
   } catch (error) {
     history.add(null);
     const refused = error instanceof ApiFailure;
-    element("live-note").textContent = refused ? `No plots: ${explainFailure(error)}.` : "The server does not answer.";
+    element("live-note").textContent = refused
+      ? `No plots: ${explainFailure(error)}.`
+      : "The server does not answer.";
   }
 }
 
@@ -41,7 +43,9 @@ export async function lookAtMetrics() {
 function namesOf(name, label) {
   const most = {};
   for (const reading of history.readings) {
-    for (const [key, value] of Object.entries(reading?.by(name, label) ?? {})) most[key] = Math.max(most[key] ?? 0, value);
+    for (const [key, value] of Object.entries(reading?.by(name, label) ?? {})) {
+      most[key] = Math.max(most[key] ?? 0, value);
+    }
   }
   return Object.keys(most)
     .filter((key) => most[key] > 0)
@@ -51,10 +55,14 @@ function namesOf(name, label) {
 
 const now = (name) => history.line((reading) => reading.sum(name));
 const linesBy = (name, label) =>
-  namesOf(name, label).map((key) => ({ name: key, points: history.line((reading) => reading.by(name, label)[key] ?? NaN) }));
+  namesOf(name, label).map((key) => ({
+    name: key,
+    points: history.line((reading) => reading.by(name, label)[key] ?? NaN),
+  }));
 
 function latency(title, name) {
-  const line = (share) => history.quantile(name, share, WINDOW_S).map((point) => point && { ...point, y: 1000 * point.y });
+  const inMs = (point) => point && { ...point, y: 1000 * point.y };
+  const line = (share) => history.quantile(name, share, WINDOW_S).map(inMs);
   return {
     title: `${title}, of the last minute`,
     lines: [{ name: "p50", points: line(0.5) }, { name: "p95", points: line(0.95) }],
@@ -63,11 +71,12 @@ function latency(title, name) {
 }
 
 function hitRate() {
-  const asked = "vllm:prefix_cache_queries_total";
-  const found = "vllm:prefix_cache_hits_total";
+  const gain = (to, from, name) => to.sum(name) - from.sum(name);
+  const rate = (to, from) =>
+    gain(to, from, "vllm:prefix_cache_hits_total") / gain(to, from, "vllm:prefix_cache_queries_total");
   return {
     title: "Hit rate: prompt tokens that the cache had, of the last minute",
-    lines: [{ name: "hit rate", points: history.line((to, from) => (from ? (to.sum(found) - from.sum(found)) / (to.sum(asked) - from.sum(asked)) : NaN), WINDOW_S) }],
+    lines: [{ name: "hit rate", points: history.line((to, from) => (from ? rate(to, from) : NaN), WINDOW_S) }],
     format: percent,
     high: 1,
   };
@@ -76,12 +85,11 @@ function hitRate() {
 function misses() {
   const name = "pagoda:prefix_misses_total";
   const reasons = namesOf(name, "reason").filter((reason) => reason !== "none");
+  const count = (reading, reason) => reading.by(name, "reason")[reason] ?? 0;
+  const gain = (reason) => (to, from) => (from ? count(to, reason) - count(from, reason) : NaN);
   return {
     title: "Reasons of misses: requests of the last minute",
-    lines: reasons.map((reason) => ({
-      name: reason,
-      points: history.line((to, from) => (from ? to.by(name, "reason")[reason] - (from.by(name, "reason")[reason] ?? 0) : NaN), WINDOW_S),
-    })),
+    lines: reasons.map((reason) => ({ name: reason, points: history.line(gain(reason), WINDOW_S) })),
     format: short,
   };
 }
@@ -92,11 +100,15 @@ function tiers() {
     const { free = NaN, active, reusable } = reading.by("pagoda:kv_blocks", "state");
     return (active + reusable) / (free + active + reusable);
   });
-  const outside = namesOf("pagoda:tier_bytes_max", "tier").map((tier) => ({
-    name: tier,
-    points: history.line((reading) => reading.by("pagoda:tier_bytes", "tier")[tier] / reading.by("pagoda:tier_bytes_max", "tier")[tier]),
-  }));
-  return { title: "KV by tier: share of its room that holds pages", lines: [{ name: "memory", points: memory }, ...outside], format: percent, high: 1 };
+  const share = (tier) => (reading) =>
+    reading.by("pagoda:tier_bytes", "tier")[tier] / reading.by("pagoda:tier_bytes_max", "tier")[tier];
+  const outside = namesOf("pagoda:tier_bytes_max", "tier").map((tier) => ({ name: tier, points: history.line(share(tier)) }));
+  return {
+    title: "KV by tier: share of its room that holds pages",
+    lines: [{ name: "memory", points: memory }, ...outside],
+    format: percent,
+    high: 1,
+  };
 }
 
 function plots() {
@@ -132,7 +144,8 @@ function timeTicks(from, to) {
   const step = span > 300_000 ? 120_000 : span > 120_000 ? 60_000 : 30_000;
   const ticks = [];
   for (let back = 0; back <= span; back += step) {
-    ticks.push({ x: to - back, text: back === 0 ? "now" : back % 60_000 ? `-${back / 1000} s` : `-${back / 60_000} min` });
+    const ago = back % 60_000 ? `-${back / 1000} s` : `-${back / 60_000} min`;
+    ticks.push({ x: to - back, text: back === 0 ? "now" : ago });
   }
   return ticks;
 }

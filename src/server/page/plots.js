@@ -12,7 +12,11 @@ const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9
 const DASHES = ["none", "9 6", "2 5", "12 4 3 4"];
 
 const colourOf = (index) => COLOURS[index % COLOURS.length];
-const dashOf = (index) => DASHES[index % DASHES.length];
+const lookOf = (index) => ({
+  stroke: colourOf(index),
+  "stroke-width": 2,
+  "stroke-dasharray": DASHES[index % DASHES.length],
+});
 
 function svg(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -68,7 +72,6 @@ function axes(plot, field) {
 // Unknown points leave a gap; a point between two gaps is a dot.
 function curve(line, index, field) {
   const parts = [];
-  const look = { stroke: colourOf(index), "stroke-width": 2, "stroke-dasharray": dashOf(index), fill: "none" };
   const at = ({ x, y }) => `${field.x(x).toFixed(1)},${field.y(y).toFixed(1)}`;
   const dot = ({ x, y }) => svg("circle", { cx: field.x(x), cy: field.y(y), r: 3, fill: colourOf(index) });
   let run = [];
@@ -78,7 +81,7 @@ function curve(line, index, field) {
       if (line.marks) parts.push(dot(point));
       continue;
     }
-    if (run.length > 1 && !line.marksOnly) parts.push(svg("polyline", { points: run.map(at).join(" "), ...look }));
+    if (run.length > 1) parts.push(svg("polyline", { points: run.map(at).join(" "), fill: "none", ...lookOf(index) }));
     if (run.length === 1 && !line.marks) parts.push(dot(run[0]));
     run = [];
   }
@@ -99,7 +102,7 @@ function legend(plot) {
   plot.lines.forEach((line, index) => {
     const entry = make("li");
     const sample = svg("svg", { width: 26, height: 8, "aria-hidden": "true" });
-    sample.append(svg("line", { x1: 0, y1: 4, x2: 26, y2: 4, stroke: colourOf(index), "stroke-width": 2, "stroke-dasharray": dashOf(index) }));
+    sample.append(svg("line", { x1: 0, y1: 4, x2: 26, y2: 4, ...lookOf(index) }));
     const last = line.points.findLast(Boolean);
     entry.append(sample, ` ${line.name}${plot.tellsLast && last ? `: ${plot.format(last.y)}` : ""}`);
     list.append(entry);
