@@ -56,6 +56,9 @@ function sayParting(first, second, shared) {
   return `They part at token ${shared}.`;
 }
 
+const sayCached = ({ matched_tokens: matched, prompt_tokens: all }) =>
+  `Now the cache has ${matched} of ${all} tokens of the second`;
+
 async function compare(event) {
   event.preventDefault();
   const place = element("comparison");
@@ -74,7 +77,7 @@ async function compare(event) {
       partingLine("first", first, shared),
       partingLine("second", second, shared),
       pairList("facts", costPairs(second, shared, rate)),
-      make("p", "why", `Now the cache has ${why.matched_tokens} of ${why.prompt_tokens} tokens of the second: ${why.advice}`),
+      make("p", "why", `${sayCached(why)}: ${why.advice}`),
     );
   } catch (error) {
     place.replaceChildren(make("p", "error", error.message));

@@ -102,7 +102,8 @@ function tiers() {
   });
   const share = (tier) => (reading) =>
     reading.by("pagoda:tier_bytes", "tier")[tier] / reading.by("pagoda:tier_bytes_max", "tier")[tier];
-  const outside = namesOf("pagoda:tier_bytes_max", "tier").map((tier) => ({ name: tier, points: history.line(share(tier)) }));
+  const names = namesOf("pagoda:tier_bytes_max", "tier");
+  const outside = names.map((name) => ({ name, points: history.line(share(name)) }));
   return {
     title: "KV by tier: share of its room that holds pages",
     lines: [{ name: "memory", points: memory }, ...outside],
@@ -131,7 +132,11 @@ function plots() {
       ],
       format: short,
     },
-    { title: "KV by tenant: cached blocks of its own", lines: linesBy("pagoda:tenant_kv_blocks", "tenant"), format: short },
+    {
+      title: "KV by tenant: cached blocks of its own",
+      lines: linesBy("pagoda:tenant_kv_blocks", "tenant"),
+      format: short,
+    },
     tiers(),
     hitRate(),
     misses(),

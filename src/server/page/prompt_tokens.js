@@ -53,7 +53,7 @@ export class PromptTokens {
     try {
       const { token_texts: texts } = await postJson("/tokenize", promptOf(this.body));
       if (texts.length !== this.tiers.length) {
-        place.textContent = "The server made another prompt of this chat meanwhile, or shortened it: its tokens are not known here.";
+        place.textContent = "The server shortened this prompt: its tokens are not known here.";
         return;
       }
       place.append(...texts.slice(0, SHOWN_MAX).map((text, i) => tokenSpan(text, this.tiers[i])));

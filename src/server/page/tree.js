@@ -22,12 +22,16 @@ function heldBy(branch) {
 }
 
 function goes(branch) {
-  const when = branch.superseded ? "superseded by its session: among the first" : "not soon";
-  return branch.eviction_rank === null ? when : branch.eviction_rank === 0 ? "next" : `after ${branch.eviction_rank} others`;
+  if (branch.eviction_rank === 0) return "next";
+  if (branch.eviction_rank !== null) return `after ${branch.eviction_rank} others`;
+  return branch.superseded ? "superseded by its session: among the first" : "not soon";
 }
 
 // Sequences that hold a branch use it now.
-const usedText = (branch) => (branch.sequences > 0 ? "now" : branch.idle_s === null ? "unknown" : `${age(branch.idle_s)} ago`);
+function usedText(branch) {
+  if (branch.sequences > 0) return "now";
+  return branch.idle_s === null ? "unknown" : `${age(branch.idle_s)} ago`;
+}
 
 function facts(branch) {
   return pairList("facts", [
@@ -71,7 +75,9 @@ function showBelow(branches) {
 
 function note(view) {
   const parts = [`${view.nodes_seen} of ${view.nodes} nodes were looked at`];
-  if (view.below_all > view.below.length) parts.push(`the largest ${view.below.length} of ${view.below_all} branches are shown`);
+  if (view.below_all > view.below.length) {
+    parts.push(`the largest ${view.below.length} of ${view.below_all} branches are shown`);
+  }
   if (view.below_all === 0) parts.push("nothing goes on from here");
   return `${parts.join("; ")}.`;
 }
