@@ -19,7 +19,13 @@ class BranchViewTest : public testing::Test {
     return view_branch(fixture_.cache(), node, leaving, limits).value();
   }
 
-  CacheFixture fixture_{CacheFixture::small(64)};
+  static CacheOptions options() {
+    CacheOptions options = CacheFixture::small(64);
+    options.eviction_records_max = 100;
+    return options;
+  }
+
+  CacheFixture fixture_{options()};
 };
 
 TEST_F(BranchViewTest, TheTopHasTheLargestBranchesFirst) {
@@ -70,12 +76,13 @@ TEST_F(BranchViewTest, ANodeInTheMiddleShowsTheBranchThatItIsPartOf) {
 TEST_F(BranchViewTest, ItSaysWhoHoldsABranchAndWhenItWasUsed) {
   fixture_.serve(counting(200, 8));
   Sequence held = fixture_.run(counting(0, 12));
+  fixture_.cache().advance_time(3'000'000'000);
   const BranchView top = view();
   ASSERT_EQ(top.below.size(), 2u);
   EXPECT_EQ(top.below[0].sequences, 1u);
   EXPECT_FALSE(top.below[0].idle_ns);
   EXPECT_EQ(top.below[1].sequences, 0u);
-  EXPECT_TRUE(top.below[1].idle_ns);
+  EXPECT_EQ(top.below[1].idle_ns, 3'000'000'000);
   fixture_.cache().close(held);
 }
 
