@@ -1,13 +1,12 @@
 // Draws the cache for people: which parts of the pool are in use, and what is in the tree.
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <queue>
 #include <tuple>
-#include <unordered_map>
 
 #include "kv/cache_parts.h"
 #include "kv/cache_snapshot.h"
+#include "kv/grove.h"
 
 namespace pagoda::kv {
 namespace {
@@ -38,77 +37,14 @@ void count(BlockCell& cell, BlockState state) {
   }
 }
 
-// A part of the tree: some nodes and all nodes above them. Numbers are indices into `nodes`.
-struct Grove {
-  static constexpr std::size_t kNone = SIZE_MAX;
-  struct Seen {
-    NodeId node;
-    std::size_t parent = kNone;
-    std::uint64_t blocks = 0;              // of all below, too
-    std::span<std::size_t> children = {};  // of `order`
-  };
-
-  std::vector<Seen> nodes;
-  std::vector<std::size_t> order;  // siblings stand together
-};
-
-// Walks from every block that is looked at upwards until it meets a node that was seen before: a
-// tree knows parents at once, and children only by a search.
-class GroveWalk {
- public:
-  GroveWalk(const PrefixTree& tree, std::size_t nodes_max) : tree_(tree), nodes_max_(nodes_max) {
-    numbers_.reserve(nodes_max);
-  }
-
-  void add(NodeId node) {
-    std::size_t below = Grove::kNone;
-    for (;;) {
-      const auto [found, is_new] = numbers_.try_emplace(node.value(), grove_.nodes.size());
-      if (is_new) grove_.nodes.push_back({.node = node, .blocks = tree_.pages(node)});
-      if (below != Grove::kNone) grove_.nodes[below].parent = found->second;
-      if (!is_new || tree_.is_root(node)) return;
-      below = found->second;
-      node = tree_.parent(node);
-    }
-  }
-  // A path is never cut short: the tree's depth may be seen beyond the limit.
-  bool full() const { return grove_.nodes.size() >= nodes_max_; }
-
-  Grove finish() {
-    std::vector<Grove::Seen>& nodes = grove_.nodes;
-    std::vector<std::size_t>& order = grove_.order;
-    order.resize(nodes.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return tree_.depth(nodes[a].node) > tree_.depth(nodes[b].node);
-    });
-    for (const std::size_t at : order) {
-      if (nodes[at].parent != Grove::kNone) nodes[nodes[at].parent].blocks += nodes[at].blocks;
-    }
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::tie(nodes[a].parent, a) < std::tie(nodes[b].parent, b);
-    });
-    for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
-      const std::size_t parent = nodes[order[first]].parent;
-      while (end < order.size() && nodes[order[end]].parent == parent) ++end;
-      if (parent != Grove::kNone) {
-        nodes[parent].children = std::span(order).subspan(first, end - first);
-      }
-    }
-    return std::move(grove_);
-  }
-
- private:
-  const PrefixTree& tree_;
-  std::size_t nodes_max_;
-  std::unordered_map<std::uint32_t, std::size_t> numbers_;  // of nodes
-  Grove grove_;
-};
-
 class BranchList {
  public:
   BranchList(const CacheParts& cache, const Grove& grove, const MapLimits& limits)
-      : tree_(cache.tree()), pool_(cache.pool()), seen_(grove.nodes), limits_(limits) {}
+      : tree_(cache.tree()),
+        pool_(cache.pool()),
+        grove_(grove),
+        seen_(grove.nodes),
+        limits_(limits) {}
 
   // A branch has at most the blocks of what it goes on from: taking the largest takes that first.
   std::vector<BranchStats> largest() {
@@ -127,7 +63,7 @@ class BranchList {
       starts.pop();
       const std::size_t index = taken_.size();
       taken_.push_back({draw(start.at), start.from});
-      push_children(end_of(start.at), index);
+      push_children(grove_.end_of(start.at), index);
     }
     std::vector<BranchStats> listed;
     list_below(kTop, 0, listed);
@@ -145,12 +81,6 @@ class BranchList {
     std::size_t from;
   };
 
-  // The last node before a fork, or a leaf.
-  std::size_t end_of(std::size_t at) const {
-    while (seen_[at].children.size() == 1) at = seen_[at].children.front();
-    return at;
-  }
-
   BranchStats draw(std::size_t at) const {
     const NodeId first = seen_[at].node;
     BranchStats stats = {.level = 0,
@@ -159,7 +89,7 @@ class BranchList {
                          .blocks = seen_[at].blocks,
                          .is_public = tree_.region(first) == kPublic,
                          .is_held = is_held(first)};
-    for (const std::size_t end = end_of(at);; at = seen_[at].children.front()) {
+    for (const std::size_t end = grove_.end_of(at);; at = seen_[at].children.front()) {
       const std::span<const TokenId> tokens = tree_.tokens(seen_[at].node);
       stats.tokens_own += tokens.size();
       for (const TokenId token : tokens) {
@@ -190,6 +120,7 @@ class BranchList {
 
   const PrefixTree& tree_;
   const BlockPool& pool_;
+  const Grove& grove_;
   const std::vector<Grove::Seen>& seen_;
   const MapLimits& limits_;
   std::vector<Taken> taken_;  // largest first

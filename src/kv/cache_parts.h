@@ -54,6 +54,7 @@ class CacheParts {
   const Namespaces& namespaces() const { return namespaces_; }
   const BlockHashes& hashes() const { return hashes_; }
   const EventFeed& events() const { return events_; }
+  const EvictionHistory& history() const { return history_; }
   const RetentionTable& retention() const { return retention_; }
   const SessionTable& sessions() const { return sessions_; }
   const CurveFeed& curve() const { return curve_; }

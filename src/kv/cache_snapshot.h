@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,8 @@ struct RegionStats {
   std::uint64_t blocks = 0;
 };
 
-// A branch is a stretch of the tree without a fork: a prefix that all blocks below it share.
+// A branch is a stretch of the tree without a fork, and of one region: a prefix that all blocks
+// below it share.
 struct BranchStats {
   std::uint32_t level = 0;            // branches above it
   std::vector<std::uint32_t> tokens;  // its first; none of a private one
@@ -86,6 +88,39 @@ struct CacheMap {
   std::uint64_t nodes_seen = 0;  // many fewer than nodes: branches may be larger than they seem
 };
 
+// A branch as somebody sees who walks the tree: what it holds, who holds it, and when it goes.
+struct BranchDetails {
+  NodeId node = NodeId(0);            // its first: the branch's number while that node is there
+  std::vector<std::uint32_t> tokens;  // its first; none of a private one
+  std::uint64_t tokens_own = 0;       // in all, of this stretch
+  std::uint64_t blocks_own = 0;
+  std::uint64_t blocks = 0;    // of it and of all below
+  std::uint64_t branches = 0;  // that go on from its end
+  bool is_public = true;
+  OwnerId owner = kNoOwner;
+  std::uint32_t sequences = 0;                   // that hold its most held page
+  std::optional<std::int64_t> idle_ns = {};      // of its page that was used last; held: nothing
+  bool is_retained = false;                      // some of it
+  bool is_superseded = false;                    // some of it, by its session
+  std::optional<std::size_t> eviction_rank = {};  // of what goes first, here or below; 0 is next
+};
+
+struct BranchView {
+  std::vector<BranchDetails> above;     // from the top to the branch that was asked for
+  std::optional<BranchDetails> branch;  // nothing at the top
+  std::vector<BranchDetails> below;     // the largest first
+  std::uint64_t below_all = 0;          // also those that were left out
+  std::uint64_t nodes = 0;              // of the tree, roots included
+  std::uint64_t nodes_seen = 0;         // fewer than nodes: branches may be larger than they seem
+};
+
+struct BranchLimits {
+  std::uint32_t nodes_max = 32768;  // that are looked at, as MapLimits says
+  std::uint32_t below_max = 64;
+  std::uint32_t tokens_max = 64;          // of a branch beside the one that was asked for
+  std::uint32_t tokens_branch_max = 512;  // of that
+};
+
 class CacheParts;
 
 // These read the cache and run on its thread.
@@ -93,6 +128,10 @@ class CacheParts;
 // The pool's counts and the first `nodes_max` nodes of the tree. Linear.
 CacheSnapshot take_snapshot(const CacheParts& cache, std::size_t nodes_max);
 CacheMap build_map(const CacheParts& cache, const MapLimits& limits);
+// The branch that the node is part of, or the top of the tree. `leaving` is what goes next, the
+// soonest first. Nothing where there is no such node. Its cost is bounded.
+std::optional<BranchView> view_branch(const CacheParts& cache, std::optional<NodeId> node,
+                                      std::span<const NodeId> leaving, const BranchLimits& limits);
 // Whole blocks that have pages, most recently used first: a server that stops keeps the first ones.
 // Linear.
 std::vector<NodeId> list_whole_blocks(const CacheParts& cache);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "server/api/cache_explain.h"
+#include "server/api/cached_ranges.h"
 #include "server/api/kv_estimate.h"
 #include "server/api/retain.h"
 #include "server/completion.h"
@@ -135,6 +136,9 @@ Json Completion::explained() const {
         why ? explain_json(*why, request_.prompts[i], model_.tokenizer, terms) : Json(nullptr);
     if (why && request_.output.estimate) {
       told = estimate_json(submitted_[i].estimate.value(), *why, std::move(told), model_);
+    } else if (why && !request_.engine.explain_only) {
+      told["cached_ranges"] = cached_ranges_json(why->prompt_tokens, submitted_[i].cached_tokens,
+                                                 submitted_[i].load, model_.tiers);
     }
     all.push_back(std::move(told));
   }
@@ -151,11 +155,7 @@ HttpReply Completion::cache_action() const {
     reply["blocks_demoted"] = submitted.blocks_demoted;
     return json_reply(reply);
   }
-  Json by_tier = Json::object();
-  for (std::size_t i = 0; i < model_.tiers.size(); ++i) {
-    by_tier[model_.tiers[i]] = submitted.load.tokens[i];
-  }
-  reply["loaded_tokens_by_tier"] = std::move(by_tier);
+  reply["loaded_tokens_by_tier"] = loaded_by_tier_json(submitted.load, model_.tiers);
   return json_reply(reply);
 }
 

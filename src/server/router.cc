@@ -22,6 +22,7 @@
 #include "server/api/responses/responses_reply.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
+#include "server/cache_branch.h"
 #include "server/cache_routes.h"
 #include "server/cache_tree.h"
 #include "server/compact_routes.h"
@@ -302,6 +303,10 @@ Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply(describe_map(state.model(), state.cache_map_reader()));
 }
 
+Routed cache_branch(const HttpRequest& request, const ServerState& state) {
+  return show_branch(state.model(), query_value(request.query, "node"));
+}
+
 Routed page(const HttpRequest& request, const ServerState& /*state*/) {
   return page_reply(request.path);
 }
@@ -352,9 +357,9 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
     {"GET", "/ping", health, true, Access::kAnyone},
     {"GET", "/metrics", metrics, true, Access::kMetrics},
     {"GET", "/cache/map", cache_map, false, Access::kAdmin},
+    {"GET", "/cache/branch", cache_branch, false, Access::kAdmin},
     {"GET", "/", page, true, Access::kAnyone},
-    {"GET", "/page.css", page, true, Access::kAnyone},
-    {"GET", "/page.js", page, true, Access::kAnyone},
+    {"GET", kPageFolder, page, true, Access::kAnyone},
 });
 static_assert(kEndpoints.size() <= ServerMeters::kEndpointsMax);
 

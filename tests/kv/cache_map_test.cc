@@ -76,6 +76,19 @@ TEST_F(CacheMapTest, TokensOfPrivateBranchesAreNotShown) {
   EXPECT_EQ(map.regions[0].blocks, 3u);
 }
 
+// A public beginning with one private end has no fork, and is two branches all the same.
+TEST_F(CacheMapTest, PrivateTokensBehindAPublicBeginningAreNotShown) {
+  fixture_.serve(counting(0, 8));
+  fixture_.serve(fixture_.tenant("salt"), counting(0, 8) + counting(70, 8));
+  const CacheMap map = build_map(fixture_.cache(), {});
+  ASSERT_EQ(map.branches.size(), 2u);
+  EXPECT_EQ(map.branches[0].tokens, values(counting(0, 8)));
+  EXPECT_EQ(map.branches[0].tokens_own, 8u);
+  EXPECT_FALSE(map.branches[1].is_public);
+  EXPECT_TRUE(map.branches[1].tokens.empty());
+  EXPECT_EQ(map.branches[1].level, 1u);
+}
+
 TEST_F(CacheMapTest, LimitsBoundWhatIsListed) {
   for (std::uint32_t i = 0; i < 20; ++i) fixture_.serve(counting(100 * i, 8));
   const CacheMap map = build_map(fixture_.cache(), {.branches_max = 5, .tokens_max = 3});

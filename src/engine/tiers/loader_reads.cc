@@ -162,13 +162,18 @@ void Loader::shrink(Load& load, std::uint64_t end) {
 // the same tokens elsewhere, in the public region or under its salt.
 void Loader::publish(Load& load) {
   const std::uint64_t before = load.committed;
+  const bool runs = load.task->state == sched::TaskState::kRunning;
   while (load.committed < load.end) {
     const LoadBlock& block = load.at(load.committed);
     if (block.pages_running > 0) break;
     const auto tokens = std::span<const TokenId>(load.task->tokens)
                             .subspan(load.committed * block_tokens(), block_tokens());
     if (block.stage == BlockStage::kHere) {
-      load.record.tokens[store_of(load, load.committed)] += block_tokens();
+      const std::uint64_t first = load.committed * block_tokens();
+      load.record.add({.first = first,
+                       .end = first + block_tokens(),
+                       .store = store_of(load, load.committed),
+                       .after_start = runs});
       cache_.commit(*load.sequence, tokens);
     } else if (!load.from_back || !cache_.commit_existing(*load.sequence, tokens)) {
       break;
@@ -176,7 +181,6 @@ void Loader::publish(Load& load) {
     ++load.committed;
   }
   sched::SequenceTask& task = *load.task;
-  const bool runs = task.state == sched::TaskState::kRunning;
   if (runs && load.committed > before) scheduler_.skip_ahead(task);
   if (load.committed < load.end) {
     // Once the task has computed up to the load's end, nothing that comes is of use.
@@ -317,7 +321,7 @@ void Loader::abandon(Load& load) {
   task.awaits_load = task.load_wants_room = task.load_has_room = false;
   task.tokens_seen_in_pool = 0;
   LoadRecord& record = records_[&task];
-  for (std::size_t i = 0; i < kTiersMax; ++i) record.tokens[i] += load.record.tokens[i];
+  for (const LoadedRange& range : load.record.ranges) record.add(range);
   record.tokens_offered += load.record.tokens_offered;
   record.waited_s += load.record.waited_s;
   load_of_.erase(&task);

@@ -40,6 +40,12 @@ class EvictionHistory {
   // tenant. Constant time, but for identifying the tokens of a block.
   void page_leaves(NodeId node, BlockId block, EvictionCause cause, std::uint32_t tenant);
 
+  // How long ago a holder gave the block up, to 10 ms; nothing where no eviction is remembered.
+  std::optional<std::int64_t> idle_ns(BlockId block) const {
+    if (!log_) return std::nullopt;
+    return std::int64_t{now() - last_held_[block.value()]} * kIdleUnitNs;
+  }
+
   // The evictions by identity; nullptr where none is remembered.
   const EvictionLog* log() const { return log_ ? &*log_ : nullptr; }
 

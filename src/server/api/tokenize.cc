@@ -62,6 +62,11 @@ Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms) {
     for (const TokenId token : tokens) texts.push_back(model.tokenizer.text_of(token));
     reply["token_strs"] = std::move(texts);
   }
+  if (Fields(body).boolean("return_token_texts").value_or(false)) {
+    Json texts = Json::array();
+    for (const TokenId token : tokens) texts.push_back(model.tokenizer.bytes_of(token));
+    reply["token_texts"] = std::move(texts);
+  }
   return reply;
 }
 

@@ -120,7 +120,12 @@ TEST_P(LoadWithWindows, NeedsNoPageThatIsSeenNoMore) {
   fixture.clear_pool();
   const auto heard = fixture.submit(request);
   fixture.run();
-  EXPECT_EQ(heard->answers[0].record.load.tokens_loaded(), 32u);
+  const LoadRecord& load = heard->answers[0].record.load;
+  EXPECT_EQ(load.tokens_loaded(), 32u);
+  ASSERT_EQ(load.ranges.size(), 1u);
+  EXPECT_EQ(load.ranges[0].first, 0u);
+  EXPECT_EQ(load.ranges[0].end, 32u);
+  EXPECT_FALSE(load.ranges[0].after_start);
   EXPECT_EQ(heard->answers[0].record.prompt_tokens_cached, 32u);
   EXPECT_EQ(heard->answers[0].tokens, fixture.alone(request));
   EXPECT_EQ(fixture.wrong_page(), "");

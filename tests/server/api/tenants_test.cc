@@ -195,8 +195,8 @@ TEST_F(Tenants, KeysOpenWhatTheirRightsSay) {
     EXPECT_EQ(get("", path), 401) << path;
     EXPECT_EQ(get("anna-key", path), 200) << path;
   }
-  for (const char* const path :
-       {"/server_info", "/get_server_info", "/tenants", "/cache/retained"}) {
+  for (const char* const path : {"/server_info", "/get_server_info", "/tenants", "/cache/retained",
+                                 "/cache/map", "/cache/branch", "/cache/curve"}) {
     EXPECT_EQ(get("", path), 401) << path;
     EXPECT_EQ(get("anna-key", path), 403) << path;
     EXPECT_EQ(get("ops-key", path), 200) << path;

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <regex>
 #include <thread>
 
+#include "server/page/page.h"
 #include "server/story_fixture.h"
+#include "terminal/plot.h"
 
 namespace pagoda::server {
 namespace {
@@ -13,11 +16,45 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+std::string header(const HttpReply& reply, std::string_view name) {
+  for (const auto& [key, value] : reply.headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
 TEST(Page, ItIsThereBeforeTheModelIs) {
   const ServerState loading("1.2.3");
-  for (const char* const path : {"/", "/page.css", "/page.js"}) {
+  ASSERT_EQ(page_paths().front(), "/");
+  EXPECT_GT(page_paths().size(), 10u);
+  for (const std::string& path : page_paths()) {
     const Routed routed = route({.method = "GET", .path = path}, loading);
     EXPECT_EQ(std::get<HttpReply>(routed).status, 200) << path;
+  }
+}
+
+TEST(Page, EveryFileForbidsWhatItDoesNotNeed) {
+  const ServerState state("1.2.3");
+  for (const std::string& path : page_paths()) {
+    const HttpReply reply = std::get<HttpReply>(route({.method = "GET", .path = path}, state));
+    const std::string policy = header(reply, "Content-Security-Policy");
+    EXPECT_THAT(policy, testing::StartsWith("default-src 'none'; script-src 'self'; ")) << path;
+    EXPECT_THAT(policy, HasSubstr("frame-ancestors 'none'")) << path;
+    EXPECT_THAT(policy, Not(HasSubstr("unsafe"))) << path;
+    EXPECT_EQ(header(reply, "X-Content-Type-Options"), "nosniff") << path;
+    const std::string_view kind = path.ends_with(".css")  ? "text/css"
+                                  : path.ends_with(".js") ? "text/javascript"
+                                                          : "text/html";
+    EXPECT_EQ(reply.content_type, std::string(kind) + "; charset=utf-8") << path;
+  }
+}
+
+TEST(Page, NoOtherPathIsAFileOfIt) {
+  const ServerState state("1.2.3");
+  for (const char* const path : {"/page/", "/page/page.html", "/page/../page/main.js",
+                                 "/page/main.js/", "/page/none.js", "/page"}) {
+    const HttpReply reply = std::get<HttpReply>(route({.method = "GET", .path = path}, state));
+    EXPECT_GE(reply.status, 400) << path;
   }
 }
 
@@ -25,7 +62,7 @@ TEST(Page, ItIsThereBeforeTheModelIs) {
 // hosts.
 TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
   const ServerState state("1.2.3");
-  const auto body = [&](const char* path) {
+  const auto body = [&](const std::string& path) {
     return std::get<HttpReply>(route({.method = "GET", .path = path}, state)).body;
   };
   const std::string html = body("/");
@@ -34,10 +71,36 @@ TEST(Page, ItCarriesAllItNeedsInFilesOfItsOwn) {
   EXPECT_THAT(html, Not(HasSubstr("<style")));
   EXPECT_THAT(html, Not(HasSubstr("style=")));
   EXPECT_THAT(html, Not(HasSubstr("onclick")));
-  for (const char* const path : {"/", "/page.css", "/page.js"}) {
-    EXPECT_THAT(body(path), Not(HasSubstr("http:"))) << path;
-    EXPECT_THAT(body(path), Not(HasSubstr("https:"))) << path;
+  for (const std::string& path : page_paths()) {
+    const std::string text = body(path);
+    EXPECT_THAT(text, Not(HasSubstr("innerHTML"))) << path;
+    EXPECT_THAT(text, Not(HasSubstr("https:"))) << path;
+    const std::size_t link = text.find("http:");
+    // The name of SVG's elements is no address that is asked.
+    const bool is_svg =
+        link != std::string::npos && text.compare(link, 26, "http://www.w3.org/2000/svg") == 0;
+    EXPECT_TRUE(link == std::string::npos || is_svg) << path;
   }
+}
+
+// Black is the colour of text, which is light in the dark.
+TEST(Page, PlotsHaveTheColoursAndDashesOfThoseThatCommandsWrite) {
+  const ServerState state("1.2.3");
+  const std::string plots =
+      std::get<HttpReply>(route({.method = "GET", .path = "/page/plots.js"}, state)).body;
+  terminal::PlotPanel panel = {
+      .title = "t", .x_title = "x", .y_title = "y", .ticks = {}, .lines = {}};
+  for (int i = 0; i < 7; ++i) panel.lines.push_back({std::to_string(i), {{1, 1}, {2, 2}}});
+  const std::string svg = terminal::plot_svg({&panel, 1});
+  const std::regex look("<polyline [^>]*stroke='([^']+)'[^>]*stroke-dasharray='([^']+)'");
+  int lines = 0;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), look), end; found != end; ++found) {
+    const std::string colour = (*found)[1] == "#000000" ? "currentColor" : (*found)[1].str();
+    EXPECT_THAT(plots, HasSubstr("\"" + colour + "\""));
+    EXPECT_THAT(plots, HasSubstr("\"" + (*found)[2].str() + "\""));
+    ++lines;
+  }
+  EXPECT_EQ(lines, 7);
 }
 
 class CacheMapTest : public testing::Test {
@@ -95,6 +158,65 @@ TEST_F(CacheMapTest, ALookDoesNotWaitForTheEngine) {
   fixture_.engine().post([gate = go_on.get_future().share()](auto&) { gate.wait(); });
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(look()["age_s"].is_null());
   go_on.set_value();
+}
+
+class CacheBranchTest : public testing::Test {
+ protected:
+  Json look(const std::string& query = "") {
+    const HttpReply reply =
+        fixture_.send({.method = "GET", .path = "/cache/branch", .query = query});
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return Json::parse(reply.body);
+  }
+  static std::string query_of(const Json& branch) {
+    return "node=" + std::to_string(branch["node"].get<std::uint32_t>());
+  }
+
+  StoryFixture fixture_;
+};
+
+TEST_F(CacheBranchTest, ABranchIsShownWithWhatIsAboveAndBelow) {
+  const std::string shared = "The little bird sat on a tree and sang a song of the sea";
+  for (const char* const end : {" and slept", ". Then it flew away"}) {
+    fixture_.complete({{"prompt", shared + end}, {"max_tokens", 1}});
+  }
+  const Json top = look();
+  EXPECT_TRUE(top["branch"].is_null());
+  ASSERT_EQ(top["below"].size(), 1u);
+  const Json first = top["below"][0];
+  EXPECT_THAT(first["text"].get<std::string>(), HasSubstr("little bird"));
+  EXPECT_EQ(first["branches"], 2);
+  EXPECT_EQ(first["sequences"], 0);
+  EXPECT_GE(first["idle_s"], 0.0);
+  EXPECT_TRUE(first["public"]);
+  const Json there = look(query_of(first));
+  EXPECT_EQ(there["branch"]["node"], first["node"]);
+  ASSERT_EQ(there["below"].size(), 2u);
+  const Json leaf = look(query_of(there["below"][0]));
+  ASSERT_EQ(leaf["above"].size(), 1u);
+  EXPECT_EQ(leaf["above"][0]["node"], first["node"]);
+  EXPECT_TRUE(leaf["below"].empty());
+}
+
+TEST_F(CacheBranchTest, TextOfPrivateBranchesIsNotShown) {
+  fixture_.complete({{"prompt", "Nobody may read what this one says about it"},
+                     {"max_tokens", 1},
+                     {"cache_salt", "own"}});
+  const Json top = look();
+  ASSERT_EQ(top["below"].size(), 1u);
+  EXPECT_TRUE(top["below"][0]["text"].is_null());
+  EXPECT_THAT(look(query_of(top["below"][0])).dump(), Not(HasSubstr("Nobody")));
+}
+
+TEST_F(CacheBranchTest, ANodeThatIsNotThereIsAnError) {
+  const auto status = [&](const std::string& query) {
+    return fixture_.send({.method = "GET", .path = "/cache/branch", .query = query}).status;
+  };
+  EXPECT_EQ(status("node=99999"), 404);
+  EXPECT_EQ(status("node=0"), 404) << "the root is no branch";
+  for (const char* const query : {"node=", "node=-1", "node=1x", "node=99999999999"}) {
+    EXPECT_EQ(status(query), 400) << query;
+  }
 }
 
 }  // namespace

@@ -1,84 +1,18 @@
-"""The page at / in a real browser: a chat by keyboard, the cache's picture, a phone, the dark.
+"""The page at / in a real browser: a chat by keyboard, what its tokens cost, tool calls, hostile
+text. The other views are page_views_test.py's."""
 
-PAGODA_PAGE_IMAGE=docs/images/page.png makes the picture of README.md, with the default model:
-    PAGODA_PAGE_IMAGE=$PWD/docs/images/page.png ctest --test-dir build -R server_page_test
-"""
-
+import json
 import os
 import sys
-import unittest
+import tempfile
 
-import browser
 import served
+from page_case import ANSWER, HERE, HOSTILE, PageTest, facts
 
-ANSWER = "document.querySelector('#messages li.assistant:last-child')"
 QUESTION = "Tell me about a bird"
 
 
-def facts(page):
-    """The last answer's facts by name."""
-    pairs = page.evaluate(
-        f"[...{ANSWER}.querySelectorAll('.facts div')].map(d => [d.children[0].textContent, d.children[1].textContent])"
-    )
-    return dict(pairs)
-
-
-class PageTest(unittest.TestCase):
-    """One server and one tab for all tests of a class."""
-
-    @classmethod
-    def start_server(cls):
-        return served.ChatServed()
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = cls.start_server()
-        cls.page = browser.Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.page.close()
-        cls.server.stop()
-
-    def setUp(self):
-        self.expected_error = None  # part of an error that the browser may log
-        self.page.prefer("light")
-        self.page.resize(1280, 800)
-        self.page.open(self.server.url + "/")
-        self.page.wait("document.activeElement.id === 'prompt'")
-        self.set("temperature", 0)
-
-    def tearDown(self):
-        """Whatever was done, nothing came from elsewhere and nothing broke a rule."""
-        self.page.evaluate("1")
-        for event in self.page.events:
-            if event["method"] == "Network.requestWillBeSent":
-                self.assertRegex(event["params"]["request"]["url"], rf"^({self.server.url}/|data:)")
-            if event["method"] == "Runtime.exceptionThrown":
-                self.fail(event)
-            if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
-                text = event["params"]["entry"]["text"]
-                self.assertTrue(self.expected_error and self.expected_error in text, text)
-
-    def set(self, field, value):
-        self.page.evaluate(f"void (document.getElementById('{field}').value = {value!r})")
-
-    def ask(self, text, tokens=12):
-        self.set("max-tokens", tokens)
-        self.page.evaluate("document.getElementById('prompt').focus()")
-        self.page.type(text)
-        before = self.page.evaluate("document.querySelectorAll('#messages li.assistant').length")
-        self.page.press("Enter", 13, "\r")
-        self.page.wait(f"document.querySelectorAll('#messages li.assistant').length === {before + 1}")
-
-    def wait_answer(self):
-        self.page.wait(f"{ANSWER}?.dataset.done")
-        self.assertEqual(self.page.evaluate(f"{ANSWER}.dataset.done"), "true",
-                         self.page.evaluate(f"{ANSWER}.textContent"))
-        return self.page.evaluate(f"{ANSWER}.querySelector('.text').textContent")
-
-
-@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
+@HERE
 class Page(PageTest):
     def test_a_chat_by_keyboard_gives_the_answer_of_the_api_and_what_it_cost(self):
         body = {"messages": [{"role": "user", "content": QUESTION}], "max_tokens": 12, "temperature": 0}
@@ -148,7 +82,7 @@ class Page(PageTest):
         # soon as there is text.
         self.page.evaluate("""(() => {
           const watch = new MutationObserver(() => {
-            const text = document.querySelector('#messages li.assistant:last-child .text');
+            const text = document.querySelector('#messages > li.assistant:last-child > .text');
             if (!text || text.textContent.length === 0) return;
             watch.disconnect();
             document.activeElement.dispatchEvent(
@@ -169,15 +103,6 @@ class Page(PageTest):
         self.ask(QUESTION, 100000)
         self.page.wait(f"{ANSWER}?.dataset.done")
         self.assertIn("max_tokens", self.page.evaluate(f"{ANSWER}.querySelector('.error').textContent"))
-
-    def test_every_control_is_reached_by_tab_and_shows_it(self):
-        reached = []
-        for _ in range(4):
-            reached.append(self.page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-            outline = self.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-            self.assertNotEqual(outline, "none", reached)
-            self.page.press("Tab", 9)
-        self.assertEqual(reached, ["prompt", "send", "fresh", "SUMMARY"])
 
     def test_screenshots_have_their_size_and_show_the_page(self):
         self.ask(QUESTION)
@@ -200,19 +125,23 @@ class Page(PageTest):
         chat, aside = (self.page.evaluate(f"document.querySelector('{s}').getBoundingClientRect().toJSON()")
                        for s in ("#chat", "aside"))
         self.assertGreaterEqual(aside["top"], chat["bottom"])
-        heights = self.page.evaluate("[...document.querySelectorAll('button')].map(b => b.offsetHeight)")
+        heights = self.page.evaluate("[...document.querySelectorAll('button')].filter(b => b.checkVisibility()).map(b => b.offsetHeight)")
         self.assertGreaterEqual(min(heights), 44)
         picture = self.page.screenshot()
         self.assertEqual((picture.width, picture.height), (390, 844))
 
     def test_the_policy_lets_nothing_in(self):
-        for path in ("/", "/page.css", "/page.js"):
+        paths = self.page.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
+        files = ["/"] + [path for path in paths if path.startswith("/page/")]
+        self.assertGreater(len(files), 10)
+        for path in files:
             reply, _ = self.server.request("GET", path)
             policy = reply.headers["Content-Security-Policy"]
             self.assertTrue(policy.startswith("default-src 'none';"))
             self.assertNotIn("unsafe", policy)
             self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
         self.expected_error = "Content Security Policy"
+        self.expected_violations = ["script-src-elem inline", "style-src-attr inline"]
         self.page.evaluate("""(() => {
             const script = document.createElement('script');
             script.textContent = 'window.came_in = true';
@@ -222,45 +151,143 @@ class Page(PageTest):
         self.assertFalse(self.page.evaluate("'came_in' in window"))
         self.assertNotEqual(self.page.evaluate("getComputedStyle(document.getElementById('styled')).color"), "rgb(1, 2, 3)")
 
+    def test_what_a_user_writes_is_text_never_markup(self):
+        for text in HOSTILE:
+            with self.subTest(text=text[:40]):
+                self.click("fresh")
+                self.set("prompt", text)
+                self.page.evaluate("document.getElementById('prompt').focus()")
+                self.set("max-tokens", 2)
+                self.send()
+                self.wait_answer()
+                said = self.page.evaluate("document.querySelector('#messages > li.user > .text').textContent")
+                self.assertEqual(said, self.page.evaluate(f"{json.dumps(text)}.trim()"))
+                self.page.evaluate(f"void {ANSWER}.querySelectorAll('details').forEach((one) => one.open = true)")
+                self.page.wait(f"{ANSWER}.querySelector('.tokens')?.childElementCount > 2")
+                self.assert_nothing_came_in()
+
     def test_what_a_model_writes_is_text_never_markup(self):
-        self.ask("<img src=x onerror=document.title='in'> <b>bold</b>")
+        """The reply is made up here: no model writes all of this."""
+        for text in HOSTILE:
+            with self.subTest(text=text[:40]):
+                self.click("fresh")
+                self.page.evaluate(f"""void (window.fetch = async () => {{
+                    const text = {json.dumps(text)};
+                    const call = {{index: 0, id: text, function: {{name: text, arguments: text}}}};
+                    const chunks = [{{choices: [{{delta: {{content: text, reasoning_content: text}}}}]}},
+                                    {{choices: [{{delta: {{tool_calls: [call]}}}}]}},
+                                    {{choices: [], cache_explain: {{matched_tokens: 1, prompt_tokens: 1, advice: text,
+                                      cached_ranges: [{{first: 0, tokens: 1, tier: text}}]}}}}];
+                    return new Response(chunks.map(c => 'data: ' + JSON.stringify(c) + '\\n\\n').join(''));
+                }})""")
+                self.ask(QUESTION)
+                self.assertEqual(self.wait_answer(), text)
+                self.assertEqual(self.page.evaluate(f"{ANSWER}.querySelector('.reasoning .text').textContent"), text)
+                self.assertEqual(self.page.evaluate(f"{ANSWER}.querySelector('.call strong').textContent"), f"Calls {text}")
+                self.assertIn(text, self.page.evaluate(f"{ANSWER}.querySelector('.why').textContent"))
+                self.assert_nothing_came_in()
+
+    def test_a_server_that_stops_is_told_and_the_page_goes_on_when_it_is_back(self):
+        self.expected_error = "ERR_"
+        cls = type(self)
+        port = cls.server.port
+        cls.server.stop()
+        self.page.wait("!document.getElementById('connection').hidden")
+        self.assertIn("does not answer", self.text("connection"))
+        self.set("prompt", QUESTION)
+        self.page.evaluate("document.getElementById('prompt').focus()")
+        self.send()
+        self.page.wait(f"{ANSWER}.dataset.done === 'error'")
+        self.assertEqual(self.page.evaluate("document.getElementById('send').disabled"), False)
+        cls.server = served.ChatServed(port=port)
+        self.page.wait("document.getElementById('connection').hidden")
+        self.click("fresh")
+        self.ask(QUESTION)
         self.wait_answer()
-        self.assertEqual(self.page.evaluate("document.querySelectorAll('#messages img, #messages b').length"), 0)
-        self.assertEqual(self.page.evaluate("document.title"), "Pagoda")
 
 
-@unittest.skipUnless(browser.PROGRAM or served.on_build_machine(), "chromium is not here")
-class PictureOfTheReadme(PageTest):
+@HERE
+class Tools(PageTest):
     @classmethod
     def start_server(cls):
-        served.require_default_model(cls("test_a_second_question_finds_the_first_in_the_cache"))
-        return served.Served(served.DEFAULT_MODEL, "-c", "2048", "--served-model-name", "SmolLM2-135M-Instruct",
-                             memory="48MiB")
+        return served.Served(os.path.join(served.SOURCE, "tests/data/models/scripted_calls.gguf"))
 
-    def test_a_second_question_finds_the_first_in_the_cache(self):
-        for salt in ("team-a", "team-b"):  # others' blocks have colours of their own
-            self.server.post("/v1/completions", {"prompt": "Once upon a time " * 60, "max_tokens": 16,
-                                                 "cache_salt": salt})
-        self.page.resize(1080, 720)
-        self.set("system", "You answer in one short sentence.")
-        self.ask("What is a pagoda?", 96)
+    def test_a_call_is_shown_and_its_result_is_sent(self):
+        self.click("tool-example")
+        self.ask("How warm is it?", 200)
+        self.assertEqual(self.wait_answer(), "Let me ask.")
+        reasoning = f"{ANSWER}.querySelector('details.reasoning')"
+        self.assertEqual(self.page.evaluate(f"{reasoning}.querySelector('.text').textContent"), "I look it up.")
+        self.assertFalse(self.page.evaluate(f"{reasoning}.open"))
+        call = f"{ANSWER}.querySelector('.call')"
+        self.assertEqual(self.page.evaluate(f"{call}.querySelector('strong').textContent"), "Calls get_weather")
+        arguments = self.page.evaluate(f"{call}.querySelector('pre').textContent")
+        self.assertEqual(json.loads(arguments), {"city": "Rome"})
+        self.assertEqual(self.page.evaluate("document.activeElement.labels[0].textContent"), "Result of get_weather")
+        self.page.evaluate("""void (() => {
+            const fetched = window.fetch;
+            window.fetch = (path, options) => {
+                if (path === '/v1/chat/completions') window.sent = JSON.parse(options.body);
+                return fetched(path, options);
+            };
+        })()""")
+        self.page.type("17 degrees")
+        self.page.press("Tab", 9)
+        self.page.press("Enter", 13, "\r")
+        self.page.wait("document.querySelectorAll('#messages > li.assistant').length === 2")
         self.wait_answer()
-        first = int(facts(self.page)["prompt"].split()[0])
-        self.ask("In which countries are they found?", 96)
+        asked, result = self.page.evaluate("window.sent.messages.slice(-2)")
+        self.assertEqual(json.loads(asked["tool_calls"][0]["function"]["arguments"]), {"city": "Rome"})
+        self.assertEqual(result, {"role": "tool", "tool_call_id": asked["tool_calls"][0]["id"], "content": "17 degrees"})
+
+    def test_tools_that_are_no_json_are_told_and_nothing_is_sent(self):
+        self.set("tools", "{")
+        self.ask(QUESTION)
+        self.page.wait(f"{ANSWER}?.dataset.done")
+        self.assertIn("this is not JSON", self.page.evaluate(f"{ANSWER}.querySelector('.error').textContent"))
+
+
+@HERE
+class Tiers(PageTest):
+    @classmethod
+    def start_server(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        return served.ChatServed("--kv-disk", os.path.join(cls.folder.name, "kv"), "--kv-disk-size", "200MB")
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def tokens(self):
+        """The last answer's prompt tokens, each [text, where it came from]."""
+        self.page.evaluate(f"void ({ANSWER}.querySelector('.prompt-tokens').open = true)")
+        self.page.wait(f"{ANSWER}.querySelector('.tokens')?.childElementCount > 0")
+        return self.page.evaluate(f"[...{ANSWER}.querySelectorAll('.tokens .token')].map((t) => [t.textContent, t.dataset.tier])")
+
+    def test_tokens_have_the_colour_of_where_they_came_from(self):
+        question = "Tell me about a bird that " + "flew over the sea and " * 8 + "sang"
+        rendered = self.server.post("/v1/chat/completions/render", {"messages": [{"role": "user", "content": question}]})[1]
+        whole = (rendered["count"] - 1) // 16 * 16
+        self.ask(question)
         self.wait_answer()
-        self.assertGreater(int(facts(self.page)["cached"].split()[0]), first)
-        self.page.wait("document.querySelectorAll('#map .cell.reusable').length > 3")
-        self.page.wait("document.querySelectorAll('#branches li').length > 0")
-        self.page.wait("document.getElementById('running').textContent === '0'")
-        self.page.wait("/%/.test(document.getElementById('hits').textContent)")
-        self.page.wait("document.getElementById('map-note').textContent.includes(' 0 active')")
-        self.page.evaluate("window.scrollTo(0, 0)")
-        png = self.page.screenshot_png()
-        self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
-        if path := os.environ.get("PAGODA_PAGE_IMAGE"):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(png)
+        cold = self.tokens()
+        self.assertEqual({tier for _, tier in cold}, {"computed"})
+        self.assertIn("".join(text for text, _ in cold).strip(), rendered["prompt"])
+        served.wait_until(lambda: self.server.snapshot()["tiers"][0]["pages_written"] >= whole // 16)
+        self.server.post("/reset_prefix_cache", None)
+        self.click("fresh")
+        self.ask(question)
+        self.wait_answer()
+        tiers = [tier for _, tier in self.tokens()]
+        self.assertEqual(tiers, ["disk"] * whole + ["computed"] * (rendered["count"] - whole))
+        self.click("fresh")
+        self.ask(question)
+        self.wait_answer()
+        self.assertEqual([tier for _, tier in self.tokens()], ["memory"] * (rendered["count"] - 1) + ["computed"])
+        colours = {tier: self.page.evaluate(f"getComputedStyle({ANSWER}.querySelector('.token[data-tier={tier}]')).backgroundColor")
+                   for tier in ("memory", "computed")}
+        self.assertNotEqual(colours["memory"], colours["computed"])
 
 
 if __name__ == "__main__":
