@@ -112,7 +112,7 @@ class LiteralConverter {
         constexpr std::string_view kBytes("\n\r\t\b\f\0", 6);
         const std::size_t known = kNames.find(byte);
         if (byte == 'u' || byte == 'x') {
-          if (!append_code(byte == 'u' ? 4 : 2, plain)) return false;
+          if (!append_code(byte == 'u' ? 4 : 2, plain)) plain += {'\\', byte};
           continue;
         }
         const bool stands_for_itself = byte == '\\' || byte == '\'' || byte == '"' || byte == '/';
@@ -130,11 +130,13 @@ class LiteralConverter {
     return true;
   }
 
-  // Appends the character of hexadecimal digits. JSON decodes it, surrogates of \u included.
+  // Appends the character of hexadecimal digits. JSON decodes it, surrogates of \u included. False:
+  // the text has none here, as in a path of Windows.
   bool append_code(std::size_t digits, std::string& plain) {
     std::string escape = "\"\\u" + std::string(4 - digits, '0');
     escape += text_.substr(at_, digits);
-    if (digits == 4 && text_.substr(at_ + digits).starts_with("\\u")) {
+    const bool goes_on = at_ + digits < text_.size();
+    if (digits == 4 && goes_on && text_.substr(at_ + digits).starts_with("\\u")) {
       const std::string pair = escape + std::string(text_.substr(at_ + digits, 6)) + '"';
       const auto both = nlohmann::json::parse(pair, nullptr, false);
       if (both.is_string()) {

@@ -45,13 +45,28 @@ void erase_members(Json& body, std::span<const char* const> names) {
 }
 
 // These fields belong to the answer that a client wants, and not to a summary or a prefix.
-constexpr std::array kOfTheAnswer = {
-    "keep_turns",  "stream",       "stream_options",         "n",
-    "logprobs",    "top_logprobs", "prompt_logprobs",        "response_format",
-    "stop",        "ignore_eos",   "stop_token_ids",         "structured_outputs",
-    "guided_json", "guided_regex", "guided_choice",          "guided_grammar",
-    "grammar",     "json_schema",  "continue_final_message", "prompt_cache_options",
-    "min_tokens"};
+constexpr std::array kOfTheAnswer = {"keep_turns",
+                                     "stream",
+                                     "stream_options",
+                                     "n",
+                                     "logprobs",
+                                     "top_logprobs",
+                                     "prompt_logprobs",
+                                     "response_format",
+                                     "stop",
+                                     "ignore_eos",
+                                     "stop_token_ids",
+                                     "structured_outputs",
+                                     "guided_json",
+                                     "guided_regex",
+                                     "guided_choice",
+                                     "guided_grammar",
+                                     "grammar",
+                                     "json_schema",
+                                     "continue_final_message",
+                                     "prompt_cache_options",
+                                     "min_tokens",
+                                     "kv_transfer_params"};
 
 // The chat whose answer is the summary of a conversation: what `chat` has besides its messages, and
 // `messages`. Where even that is too long, the first turn, which may be an earlier summary, and the

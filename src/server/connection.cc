@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
+constexpr std::size_t kWritePieceBytes = 64 << 10;
 // The first bytes of a body are not counted against body_memory, so that small requests are served
 // however much others send.
 constexpr std::size_t kBodyBytesFree = 64 << 10;
@@ -195,12 +196,18 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
   return incoming;
 }
 
-// A client that does not read blocks its own connection only, and for at most write_timeout.
+// A client that does not read blocks its own connection only, and for at most write_timeout a
+// piece.
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
-  const asio::const_buffer rest = all + transport_->write_now(all);  // usually nothing is left
-  if (rest.size() == 0) co_return true;
-  co_return went_well(co_await within(options_.write_timeout, transport_->write(rest)));
+  asio::const_buffer rest = all + transport_->write_now(all);  // usually nothing is left
+  while (rest.size() > 0) {
+    const asio::const_buffer piece = asio::buffer(rest, kWritePieceBytes);
+    const auto outcome = co_await within(options_.write_timeout, transport_->write(piece));
+    if (!went_well(outcome)) co_return false;
+    rest += piece.size();
+  }
+  co_return true;
 }
 
 // Closing a socket with unread bytes resets it, and the client might never see the reply.

@@ -52,6 +52,13 @@ TEST(CompactionApi, ReturnsTheMessagesThatAClientSendsNext) {
   EXPECT_THAT(said, HasSubstr(summary));
 }
 
+// A server that hands a prompt over answers one token.
+TEST(CompactionApi, ASummaryIsNotHandedOver) {
+  const Json summary = compaction_fixture().ask(kCompactPath, compact_body(4))["summary"];
+  const Json handed = {{"kv_transfer_params", {{"do_remote_decode", true}}}};
+  EXPECT_EQ(compaction_fixture().ask(kCompactPath, compact_body(4, handed))["summary"], summary);
+}
+
 TEST(CompactionApi, TheNewPrefixIsFilledAhead) {
   StoryFixture fixture;
   const Json reply = fixture.ask(kCompactPath, compact_body(4));

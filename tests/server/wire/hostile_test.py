@@ -106,6 +106,24 @@ class Hostile(unittest.TestCase):
             self.assertNotIn(b"[DONE]", text, "it was not dropped")
         slow.close()
 
+    def test_who_reads_slowly_but_steadily_gets_all(self):
+        body = json.dumps({"input": "x" * 12_000_000}).encode()
+        with served.Served(served.STORIES, "--write-timeout", "1") as server, socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
+            slow.settimeout(60)
+            slow.connect(("127.0.0.1", server.port))
+            slow.sendall(
+                b"POST /v1/responses/compact HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            begin, got = None, b""
+            while piece := slow.recv(100_000):
+                begin = begin or time.monotonic()
+                got += piece
+                time.sleep(max(0, begin + len(got) / 3e6 - time.monotonic()))
+            head, reply = got.split(b"\r\n\r\n", 1)
+            self.assertEqual(len(reply), int(re.search(rb"Content-Length: (\d+)", head)[1]))
+            self.assertGreater(len(reply), 12_000_000)
+
     def test_who_does_not_read_is_computed_no_further_until_it_reads(self):
         def chosen():
             _, text = server.request("GET", "/metrics")
