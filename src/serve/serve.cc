@@ -26,6 +26,7 @@
 #include "kernels/select.h"
 #include "serve/cache_line.h"
 #include "serve/greeting.h"
+#include "serve/held_signal.h"
 #include "serve/kv_quality_watch.h"
 #include "serve/signals.h"
 #include "server/api/prompt_normalising.h"
@@ -265,6 +266,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedEvents> events,
                    app::ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
+  HeldSignal hangup(SIGHUP);  // keys that change while the server starts are read again
   app::KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys,
                    read_keys(key_source, options.host));
@@ -272,6 +274,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
+  hangup.release();
   server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
