@@ -44,7 +44,9 @@ struct Overridden {
   const char* by;
 };
 constexpr std::array kOverridden = {Overridden{"--cache-type-k", "--kv-cache-dtype"},
-                                    Overridden{"--cache-type-v", "--kv-cache-dtype"}};
+                                    Overridden{"--cache-type-v", "--kv-cache-dtype"},
+                                    Overridden{"--kv-host-size", "--kv-offloading-size"},
+                                    Overridden{"--kv-offloading-size", "--kv-host-size"}};
 
 bool is_given(const CLI::Option& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/options.h"
+
 namespace pagoda::cli {
 namespace {
 
@@ -79,8 +81,27 @@ class HelpFormat final : public CLI::Formatter {
     if (is_positional) return option->get_name(true, false);
     std::vector<std::string> names;
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) {
+      const std::string_view two_letters = two_letter_flag("--" + name);
+      if (!two_letters.empty()) names.emplace_back(two_letters);
+      names.push_back("--" + name);
+    }
     return fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  std::string make_groups(const CLI::App* app, CLI::AppFormatMode /*mode*/) const override {
+    std::vector<std::string> groups = app->get_groups();
+    std::stable_partition(groups.begin(), groups.end(),
+                          [](const std::string& group) { return group == kUsedMost; });
+    std::string text;
+    for (const std::string& group : groups) {
+      const std::vector<const CLI::Option*> options =
+          app->get_options([&](const CLI::Option* option) {
+            return option->get_group() == group && option->nonpositional();
+          });
+      if (!group.empty() && !options.empty()) text += make_group(group, false, options) + "\n";
+    }
+    return text;
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
