@@ -65,6 +65,17 @@ std::string variables_note(const CLI::App& app) {
   return "";
 }
 
+// Moves the part of a help that begins with one heading before the part that begins with another.
+void put_first(const std::string& heading, const std::string& first, std::string& text) {
+  const std::size_t begin = text.find(heading);
+  const std::size_t to = text.find(first);
+  if (begin == std::string::npos || to == std::string::npos || to > begin) return;
+  const std::size_t end = std::min(text.find("\n\n", begin + 2), text.size());
+  const std::string part = text.substr(begin, end - begin);
+  text.erase(begin, end - begin);
+  text.insert(to, part);
+}
+
 class HelpFormat final : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,
@@ -74,6 +85,8 @@ class HelpFormat final : public CLI::Formatter {
       text.erase(at, 1);
     }
     while (text.ends_with("\n\n")) text.pop_back();
+    put_first(fmt::format("\n\n{}:\n", kUsedMost),
+              fmt::format("\n\n{}:\n", app->get_groups().front()), text);
     return text;
   }
 
@@ -87,21 +100,6 @@ class HelpFormat final : public CLI::Formatter {
       names.push_back("--" + name);
     }
     return fmt::format("{}", fmt::join(names, ", "));
-  }
-
-  std::string make_groups(const CLI::App* app, CLI::AppFormatMode /*mode*/) const override {
-    std::vector<std::string> groups = app->get_groups();
-    std::stable_partition(groups.begin(), groups.end(),
-                          [](const std::string& group) { return group == kUsedMost; });
-    std::string text;
-    for (const std::string& group : groups) {
-      const std::vector<const CLI::Option*> options =
-          app->get_options([&](const CLI::Option* option) {
-            return option->get_group() == group && option->nonpositional();
-          });
-      if (!group.empty() && !options.empty()) text += make_group(group, false, options) + "\n";
-    }
-    return text;
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
