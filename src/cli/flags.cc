@@ -136,16 +136,6 @@ bool has_flag(const CLI::App& command, const std::string& name) {
   return command.get_option_no_throw(name) != nullptr;
 }
 
-// Is the option among the words, also as "-c8192"?
-bool is_typed(const CLI::Option& option, const std::vector<std::string>& words) {
-  const auto names_it = [&](const std::string& word) {
-    const bool is_short = word.size() > 2 && word[0] == '-' && word[1] != '-';
-    return option.check_name(word.substr(0, word.find('='))) ||
-           (is_short && option.check_name(word.substr(0, 2)));
-  };
-  return std::any_of(words.begin(), words.end(), names_it);
-}
-
 // Words that could have stood where a wrong one does: flags and commands of the command.
 std::vector<std::string> possible_words(const CLI::App& app) {
   std::vector<std::string> words;
@@ -442,14 +432,7 @@ void CommandLine::add_environment_variables(const std::vector<std::string>& word
 std::vector<std::string> CommandLine::variables() const { return variables_of(*app_); }
 
 std::vector<std::string> CommandLine::given(const std::vector<std::string>& words) const {
-  std::vector<std::string> names;
-  for (const CLI::Option* const option : named_commands(*app_, words).back()->get_options()) {
-    const std::string& variable = option->get_envname();
-    const bool is_set = !variable.empty() && std::getenv(variable.c_str()) != nullptr;
-    if (!is_set && !is_typed(*option, words)) continue;
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
+  return given_flags(*named_commands(*app_, words).back(), words);
 }
 
 std::vector<std::string> CommandLine::with_dashes(std::vector<std::string> words) const {
