@@ -147,11 +147,10 @@ TEST(SizeTest, GivenFlagsWinInTheComparison) {
 
 TEST(SizeTest, ComparisonOfQuantisedFormatsShowsThePayload) {
   // int4 MHA: payload a quarter of 64 GiB; 72 bytes for 64 with scales.
-  EXPECT_THAT(
-      size({"--compare-heads", "--dtype", "int4"}).out,
-      AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     100.0     "
-                      "16.00 GiB"),
-            HasSubstr("one fp16 scale per 32 values")));
+  EXPECT_THAT(size({"--compare-heads", "--dtype", "int4"}).out,
+              AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     100.0     "
+                              "16.00 GiB"),
+                    HasSubstr("one fp16 scale per 32 values")));
 }
 
 TEST(SizeTest, BlocksAndUnusedSlots) {
