@@ -45,7 +45,7 @@ const std::vector<Arrows>& arrow_table() {
        {"base/", "chat/", "text/", "structured/", "engine/engine.h", "engine/request.h",
         "engine/reply.h", "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h",
         "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h",
-        "kv/kv_policy.h"}},
+        "kv/kv_policy.h", "kv/retained_accounts.h"}},
       {"net/", {"base/"}},
       {"terminal/", {"base/"}},
       {"app/",

@@ -166,7 +166,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();
   request.matcher_bytes = memory.matcher_bytes();
-  check_lengths(request, model, "messages", length);
+  check_lengths(request, model, "messages", length, terms.context_tokens);
   if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;
 }

@@ -48,6 +48,9 @@ function tableOf(curve) {
   return table;
 }
 
+// Sentences of the server's: what a change of the cache would give.
+const adviceOf = (curve) => curve.advice.map(({ text }) => make("li", "", `${text}.`));
+
 function show(curve) {
   const note = element("curve-note");
   if (!curve.enabled) {
@@ -55,6 +58,7 @@ function show(curve) {
     return;
   }
   note.textContent = `Of ${curve.blocks_asked} blocks that prompts asked for, so far.`;
+  element("curve-advice").replaceChildren(...adviceOf(curve));
   element("curve-plot").replaceChildren(drawPlot(plotOf(curve)));
   element("curve-table").replaceChildren(tableOf(curve));
 }

@@ -74,7 +74,7 @@ TEST_F(TruncationTenants, OutputsOfOtherApisGiveWayToATenantsContext) {
   items["max_output_tokens"] = 400;
   EXPECT_LE(ask("small-key", "/v1/responses", items)["usage"]["total_tokens"], 200);
   const Json beyond = post("small-key", "/v1/messages", long_messages_body(long_chat(4))).body;
-  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the context holds 200"));
+  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the limit of this tenant is 200"));
 }
 
 }  // namespace
