@@ -54,12 +54,11 @@ class CacheBench {
   Status add_toy_figures(terminal::BenchReport& report) {
     const std::uint32_t tokens = options_.prompt_tokens + options_.new_tokens;
     const model::Config& config = decoder_.config();
-    ASSIGN_OR_RETURN(
-        const double difference,
-        logit_difference(decoder_, random_prompt(config.vocabulary, tokens, 1)));
-    add_cache_figures(
-        report, fmt::format("({}, {}, {})", config.kv_heads, tokens - 1, config.key_dim),
-        difference, "logits");
+    ASSIGN_OR_RETURN(const double difference,
+                     logit_difference(decoder_, random_prompt(config.vocabulary, tokens, 1)));
+    add_cache_figures(report,
+                      fmt::format("({}, {}, {})", config.kv_heads, tokens - 1, config.key_dim),
+                      difference, "logits");
     return ok_status();
   }
 

@@ -19,9 +19,9 @@ Result<std::vector<float>> logits_behind(model::Decoder& decoder, std::span<cons
   const kv::memory::PageLayout& layout = decoder.page_layout();
   const std::size_t blocks = (tokens.size() + layout.block_tokens - 1) / layout.block_tokens;
   const std::size_t groups = decoder.group_plan().groups.size();
-  ASSIGN_OR_RETURN(kv::memory::PageBuffer buffer,
-                   kv::memory::PageBuffer::allocate(layout,
-                                                    static_cast<std::uint32_t>(blocks * groups)));
+  ASSIGN_OR_RETURN(
+      kv::memory::PageBuffer buffer,
+      kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks * groups)));
   std::vector<kv::BlockId> ids;
   for (std::uint32_t i = 0; i < blocks * groups; ++i) ids.emplace_back(i);
   std::vector<kv::memory::BlockTable> tables;

@@ -87,8 +87,7 @@ std::vector<float> PlainAttention::forward(std::span<const float> inputs, Cache&
     project(0, input, query.data());
     project(1, input, cache.keys.data() + (before + i) * width_);
     project(2, input, cache.values.data() + (before + i) * width_);
-    attend(query, cache, before + i + 1, scores,
-           std::span(outputs).subspan(i * width_, width_));
+    attend(query, cache, before + i + 1, scores, std::span(outputs).subspan(i * width_, width_));
   }
   return outputs;
 }

@@ -144,11 +144,11 @@ Status inspect_server(const std::string& url, const net::ServerAccess& access, b
     const Json retained = net::get_json(parsed, access, "/cache/retained");
     const Json curve = net::get_json(parsed, access, "/cache/curve");
     const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
-    fmt::print("{}", json ? terminal::json_text(all) + "\n"
-                          : fmt::format("{}: {}\n\n{}{}{}", url,
-                                        info.at("model").get_ref<const std::string&>(),
-                                        blocks_text(info, retained), curve_text(curve),
-                                        advice_text(curve)));
+    fmt::print(
+        "{}",
+        json ? terminal::json_text(all) + "\n"
+             : fmt::format("{}: {}\n\n{}{}{}", url, info.at("model").get_ref<const std::string&>(),
+                           blocks_text(info, retained), curve_text(curve), advice_text(curve)));
   } catch (const boost::system::system_error& trouble) {
     return Error{ErrorCode::kIo, fmt::format("{}: {}", url, trouble.code().message())};
   } catch (const std::exception& trouble) {

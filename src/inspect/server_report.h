@@ -23,7 +23,6 @@ std::string curve_text(const nlohmann::ordered_json& curve);
 std::string advice_text(const nlohmann::ordered_json& curve);
 
 // Blocks, and what is retained of them: the replies of GET /server_info and /cache/retained.
-std::string blocks_text(const nlohmann::ordered_json& info,
-                        const nlohmann::ordered_json& retained);
+std::string blocks_text(const nlohmann::ordered_json& info, const nlohmann::ordered_json& retained);
 
 }  // namespace pagoda::inspect

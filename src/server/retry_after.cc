@@ -41,16 +41,15 @@ std::uint64_t refusing_rate(const ServerState& state, const Caller& caller) {
 
 std::uint64_t queue_seconds(const engine::Snapshot& now) {
   const std::uint64_t requests = now.requests_finished;
-  const std::uint64_t computed = now.prompt_tokens - std::min(now.prompt_tokens,
-                                                              now.prompt_tokens_cached);
+  const std::uint64_t computed =
+      now.prompt_tokens - std::min(now.prompt_tokens, now.prompt_tokens_cached);
   const double each = seconds_of(computed, requests, now.prompt_tokens_per_second) +
                       seconds_of(now.output_tokens, requests, now.output_tokens_per_second);
   return bounded_seconds(static_cast<double>(now.requests_waiting + 1) * each);
 }
 
 std::uint64_t refill_seconds(std::uint64_t tokens, std::uint64_t tokens_per_minute) {
-  return bounded_seconds(60 * static_cast<double>(tokens) /
-                         static_cast<double>(tokens_per_minute));
+  return bounded_seconds(60 * static_cast<double>(tokens) / static_cast<double>(tokens_per_minute));
 }
 
 std::uint64_t retry_after_s(const ServerState& state, std::string_view code) {

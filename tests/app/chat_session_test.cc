@@ -24,8 +24,8 @@ class CountingModel final : public ChatModel {
   }
   void fill(const text::ChatJson& messages) override { filled.push_back(messages); }
   Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
-                                  const std::function<void(std::string_view)>& on_text,
-                                  const std::function<bool()>& /*stopped*/) override {
+                             const std::function<void(std::string_view)>& on_text,
+                             const std::function<bool()>& /*stopped*/) override {
     const std::uint64_t tokens = chat::text_bytes(messages);
     if (tokens + 10 > context_) return Error{ErrorCode::kOutOfRange, "too long"};
     asked.push_back(messages);

@@ -47,8 +47,8 @@ TEST(BenchCache, TheToyNeedsNoModelFile) {
 }
 
 TEST(BenchCache, AToyShowsItsCacheAndThatItChangesNothing) {
-  const cli::Captured captured = cli::run_captured(
-      {"bench", "cache", "--toy", "--prompt-tokens", "20", "--new-tokens", "5"});
+  const cli::Captured captured =
+      cli::run_captured({"bench", "cache", "--toy", "--prompt-tokens", "20", "--new-tokens", "5"});
   ASSERT_EQ(captured.exit_status, 0) << captured.err;
   EXPECT_THAT(captured.out, testing::HasSubstr("K and V of the cache: (4, 24, 32) each"));
   EXPECT_THAT(captured.out,

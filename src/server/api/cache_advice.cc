@@ -58,9 +58,9 @@ class Adviser {
     });
     if (found == points_.end()) return std::nullopt;
     const std::uint64_t bytes = (found->blocks - curve_.blocks) * block_bytes_;
-    return advice(CacheAdvice::Kind::kMemory, found->hit_rate, static_cast<std::int64_t>(bytes),
-                  fmt::format("{} more would raise hits {}", size_text(bytes),
-                              from_to(found->hit_rate)));
+    return advice(
+        CacheAdvice::Kind::kMemory, found->hit_rate, static_cast<std::int64_t>(bytes),
+        fmt::format("{} more would raise hits {}", size_text(bytes), from_to(found->hit_rate)));
   }
 
   std::optional<CacheAdvice> less_memory() const {
@@ -69,9 +69,9 @@ class Adviser {
     });
     if (found == points_.end() || found->blocks >= curve_.blocks) return std::nullopt;
     const std::uint64_t bytes = (curve_.blocks - found->blocks) * block_bytes_;
-    return advice(CacheAdvice::Kind::kMemory, found->hit_rate, -static_cast<std::int64_t>(bytes),
-                  fmt::format("{} less would cost no hits: {:.0f} % as now", size_text(bytes),
-                              100 * now_));
+    return advice(
+        CacheAdvice::Kind::kMemory, found->hit_rate, -static_cast<std::int64_t>(bytes),
+        fmt::format("{} less would cost no hits: {:.0f} % as now", size_text(bytes), 100 * now_));
   }
 
   // The dtype with the most exact rows, the largest, that gives what `memory` would; else that
@@ -82,9 +82,9 @@ class Adviser {
                      [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     std::optional<CacheAdvice> best;
     for (const DtypeBlock& block : smaller) {
-      const double rate = rate_at(points_, static_cast<double>(curve_.blocks) *
-                                               static_cast<double>(block_bytes_) /
-                                               static_cast<double>(block.bytes));
+      const double rate =
+          rate_at(points_, static_cast<double>(curve_.blocks) * static_cast<double>(block_bytes_) /
+                               static_cast<double>(block.bytes));
       const bool is_enough = rate >= memory.hit_rate - kAdviceFallMax;
       const bool is_better = rate - now_ >= kAdviceRiseMin && (!best || rate > best->hit_rate);
       if (!is_enough && !is_better) continue;
@@ -140,9 +140,8 @@ class Adviser {
 };
 
 Json advice_json(const CacheAdvice& advice) {
-  Json json = {{"text", advice.text},
-               {"hit_rate_now", advice.hit_rate_now},
-               {"hit_rate", advice.hit_rate}};
+  Json json = {
+      {"text", advice.text}, {"hit_rate_now", advice.hit_rate_now}, {"hit_rate", advice.hit_rate}};
   switch (advice.kind) {
     case CacheAdvice::Kind::kMemory:
       json["kind"] = "memory";

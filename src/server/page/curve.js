@@ -49,7 +49,9 @@ function tableOf(curve) {
 }
 
 // Sentences of the server's: what a change of the cache would give.
-const adviceOf = (curve) => curve.advice.map(({ text }) => make("li", "", `${text}.`));
+export function showAdvice({ advice }) {
+  element("curve-advice").replaceChildren(...advice.map(({ text }) => make("li", "", `${text}.`)));
+}
 
 function show(curve) {
   const note = element("curve-note");
@@ -58,7 +60,7 @@ function show(curve) {
     return;
   }
   note.textContent = `Of ${curve.blocks_asked} blocks that prompts asked for, so far.`;
-  element("curve-advice").replaceChildren(...adviceOf(curve));
+  showAdvice(curve);
   element("curve-plot").replaceChildren(drawPlot(plotOf(curve)));
   element("curve-table").replaceChildren(tableOf(curve));
 }

@@ -31,8 +31,7 @@ kv::CurveStats curve_with(const Rates& rates) {
 }
 
 // 80 % of the rise from 61 to 75 % end at 72.2 %, which three times the size passes.
-constexpr Rates kRising = {0.1,  0.2, 0.3,  0.5,   0.55, 0.61,
-                           0.66, 0.7, 0.74, 0.745, 0.75, 0.75};
+constexpr Rates kRising = {0.1, 0.2, 0.3, 0.5, 0.55, 0.61, 0.66, 0.7, 0.74, 0.745, 0.75, 0.75};
 
 std::vector<std::string> texts_of(const kv::CurveStats& curve,
                                   const std::vector<DtypeBlock>& smaller = {}) {

@@ -103,9 +103,8 @@ TEST_F(TruncationTenants, WhoRetainsIsNamedToAnAdmin) {
   };
   retain("small-key");
   retain("wide-key");
-  const HttpReply reply = fixture_.send({.method = "GET",
-                                         .path = "/cache/retained",
-                                         .authorization = "Bearer ops-key"});
+  const HttpReply reply = fixture_.send(
+      {.method = "GET", .path = "/cache/retained", .authorization = "Bearer ops-key"});
   ASSERT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(Json::parse(reply.body)["tenants"],
             Json::parse(R"([{"tenant": "small", "blocks": 3}, {"tenant": "wide", "blocks": 3}])"));

@@ -122,7 +122,8 @@ TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
 
 // Requests follow each other until one was seen: what is shown is up to 0.1 s old.
 TEST_F(MetricsTest, TheMeanContextIsThatOfWhatRuns) {
-  const std::string name = "\npagoda:running_context_tokens_mean{model_name=\"stories\",engine=\"0\"} ";
+  const std::string name =
+      "\npagoda:running_context_tokens_mean{model_name=\"stories\",engine=\"0\"} ";
   const auto mean = [&] {
     const std::string page = read();
     const std::size_t at = page.find(name);
