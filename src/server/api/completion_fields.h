@@ -50,10 +50,6 @@ std::uint64_t counted_tokens_max(const ServedModel& model);
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    const std::string& prompt_field, const OutputLength& length,
                    std::uint64_t tenant_tokens = 0);
-errors name `prompt_field`.void check_lengths(const CompletionRequest& request,
-                                              const ServedModel& model,
-                                              const std::string& prompt_field,
-                                              const OutputLength& length);
 
 // Throws ApiError for unsupported fields that would change the output. `choices` is the request's
 // n.
