@@ -23,7 +23,7 @@ struct TutorialSide {
   std::uint64_t rows_computed = 0;    // a repeat
 };
 
-double mean(const std::vector<double>& values) {
+double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
@@ -63,13 +63,13 @@ class Tutorial {
     report.add_setting("prompt_tokens", options_.prompt_tokens);
     report.add_setting("new_tokens", options_.new_tokens);
     const auto add_side = [&](const char* name, const TutorialSide& side) {
-      report.add_row({name, mean(side.seconds), mean(side.first_seconds),
-                      options_.new_tokens / mean(side.seconds), side.rows_computed,
+      report.add_row({name, mean_of(side.seconds), mean_of(side.first_seconds),
+                      options_.new_tokens / mean_of(side.seconds), side.rows_computed,
                       side.seconds.size()});
     };
     add_side("without", naive);
     add_side("with", cached);
-    const double speedup = mean(naive.seconds) / mean(cached.seconds);
+    const double speedup = mean_of(naive.seconds) / mean_of(cached.seconds);
     report.add_figure("speedup", speedup, fmt::format("speed-up {:.2f}x, of means", speedup));
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
     add_cache_figures(report, fmt::format("({}, {})", tokens, kTutorialWidth),

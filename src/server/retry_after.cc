@@ -16,7 +16,7 @@ std::uint64_t bounded_seconds(double seconds) {
 }
 
 // Returns the seconds that the units of one request take; 0 where the rate is not known.
-double seconds_of(std::uint64_t units, std::uint64_t requests, double per_second) {
+double seconds_of_each(std::uint64_t units, std::uint64_t requests, double per_second) {
   if (requests == 0 || per_second <= 0) return 0;
   return static_cast<double>(units) / static_cast<double>(requests) / per_second;
 }
@@ -43,8 +43,8 @@ std::uint64_t queue_seconds(const engine::Snapshot& now) {
   const std::uint64_t requests = now.requests_finished;
   const std::uint64_t computed =
       now.prompt_tokens - std::min(now.prompt_tokens, now.prompt_tokens_cached);
-  const double each = seconds_of(computed, requests, now.prompt_tokens_per_second) +
-                      seconds_of(now.output_tokens, requests, now.output_tokens_per_second);
+  const double each = seconds_of_each(computed, requests, now.prompt_tokens_per_second) +
+                      seconds_of_each(now.output_tokens, requests, now.output_tokens_per_second);
   return bounded_seconds(static_cast<double>(now.requests_waiting + 1) * each);
 }
 

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 // 1,000 tokens of prompts a request were computed, at 500 a second, and 100 of outputs, at 200:
 // 2.5 seconds.
-engine::Snapshot measured(std::uint64_t requests_waiting) {
+engine::Snapshot measured_now(std::uint64_t requests_waiting) {
   engine::Snapshot now;
   now.requests_finished = 10;
   now.prompt_tokens = 12'000;
@@ -29,14 +29,14 @@ engine::Snapshot measured(std::uint64_t requests_waiting) {
 }
 
 TEST(RetryAfter, TheQueueIsWorkedOffAtTheMeasuredRates) {
-  EXPECT_EQ(queue_seconds(measured(0)), 3u);
-  EXPECT_EQ(queue_seconds(measured(2)), 8u);
-  EXPECT_EQ(queue_seconds(measured(3)), 10u);
-  EXPECT_EQ(queue_seconds(measured(1000)), kRetrySecondsMax);
+  EXPECT_EQ(queue_seconds(measured_now(0)), 3u);
+  EXPECT_EQ(queue_seconds(measured_now(2)), 8u);
+  EXPECT_EQ(queue_seconds(measured_now(3)), 10u);
+  EXPECT_EQ(queue_seconds(measured_now(1000)), kRetrySecondsMax);
   engine::Snapshot fresh;
   fresh.requests_waiting = 1000;
   EXPECT_EQ(queue_seconds(fresh), kRetrySecondsMin) << "nothing is measured yet";
-  engine::Snapshot no_rates = measured(3);
+  engine::Snapshot no_rates = measured_now(3);
   no_rates.prompt_tokens_per_second = no_rates.output_tokens_per_second = 0;
   EXPECT_EQ(queue_seconds(no_rates), kRetrySecondsMin);
 }

@@ -9,7 +9,7 @@
 namespace pagoda::server {
 namespace {
 
-using Kind = CacheAdvice::Kind;
+using AdviceKind = CacheAdvice::Kind;
 using Rates = std::array<double, kv::CurveStats::kPoints>;
 
 constexpr std::uint64_t kMebibyte = 1 << 20;
@@ -45,7 +45,7 @@ std::vector<std::string> texts_of(const kv::CurveStats& curve,
 TEST(CacheAdvice, MemoryThatGivesMostOfTheRise) {
   const std::vector<CacheAdvice> advice = advise_on_cache(curve_with(kRising), kMebibyte, {});
   ASSERT_EQ(advice.size(), 1u);
-  EXPECT_EQ(advice[0].kind, Kind::kMemory);
+  EXPECT_EQ(advice[0].kind, AdviceKind::kMemory);
   EXPECT_EQ(advice[0].text, "2.00 GiB more would raise hits from 61 to 74 %");
   EXPECT_EQ(advice[0].bytes_more, 2048 << 20);
   EXPECT_EQ(advice[0].hit_rate_now, 0.61);
