@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "bench/benchmarks.h"
+#include "bench/tutorial_toy.h"
 #include "cli/bench_flags.h"
 
 namespace pagoda::cli {
@@ -11,17 +12,22 @@ constexpr const char* kBenchCacheExamples =
     "Examples:\n"
     "  pagoda bench cache\n"
     "  pagoda bench cache --toy\n"
+    "  pagoda bench cache --tutorial\n"
     "  pagoda bench cache model.gguf --prompt-tokens 64 --new-tokens 32 --repeats 3 --json\n"
     "Without the cache every token computes the whole sequence again. Both sides must give the "
     "same "
     "tokens. Times are medians from prompt to last token; speedup is their ratio.";
+
+struct CacheFlags : bench::BenchCacheOptions {
+  bool tutorial = false;
+};
 
 }  // namespace
 
 void add_bench_cache(const BenchCommand& bench) {
   const CommandSpec command =
       bench.app.add_subcommand("cache", "one sequence with and without the KV cache");
-  const auto options = std::make_shared<bench::BenchCacheOptions>();
+  const auto options = std::make_shared<CacheFlags>();
   add_model_options(command, *options);
   add_repeats_option(command, *options);
   add_batched_tokens_option(command, *options);
@@ -36,6 +42,11 @@ void add_bench_cache(const BenchCommand& bench) {
         return std::strtoul(text.c_str(), nullptr, 10) % 32 == 0 ? "" : "is no multiple of 32";
       })
       .needs(toy);
+  command
+      .add_flag("--tutorial", options->tutorial,
+                "the toy of tutorials itself: one head of width 128, projections of Q, K and V "
+                "alone, given random vectors, fp32, one thread; times are means")
+      .excludes("MODEL");
   add_count_option(command, "--prompt-tokens,--prompt-len", options->prompt_tokens,
                    "tokens of the prompt");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens");
@@ -45,7 +56,8 @@ void add_bench_cache(const BenchCommand& bench) {
           "at least one (default 5)");
   command.footer(kBenchCacheExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
-    return bench::bench_cache(*options, run);
+    return options->tutorial ? bench::bench_tutorial(*options, run)
+                             : bench::bench_cache(*options, run);
   });
 }
 
