@@ -134,8 +134,9 @@ TEST_P(BoundedContexts, DraftsChangeNothing) {
         requests_, alone_);
     for (const std::vector<Answered>& round : drafted.rounds) {
       for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (!drops_blocks(requests_[i])) continue;
         for (const TestSink::Given& given : round[i].outputs) {
-          if (drops_blocks(requests_[i])) EXPECT_EQ(given.record.drafts.tokens, 0u) << i;
+          EXPECT_EQ(given.record.drafts.tokens, 0u) << i;
         }
       }
     }
@@ -219,7 +220,8 @@ TEST(BoundedContext, IsTheFullOneUpToItsLimitAndNoFurther) {
           Row{selecting("h2o:", prompt), false}, Row{selecting("h2o:", prompt - 1), false}}) {
       request.kv_policy = row.policy;
       for (const std::uint32_t step_tokens : {512u, 7u}) {
-        const WayAnswers bounded = runner.go({.step_tokens = step_tokens}, {request});
+        const WayAnswers bounded =
+            runner.go({.name = "bounded", .step_tokens = step_tokens}, {request});
         const bool is_full =
             same_scores(bounded.rounds[0][0].outputs[0].scores, full[0].outputs[0].scores);
         EXPECT_EQ(is_full, row.is_full) << row.policy.name() << " " << element_name(element);

@@ -57,16 +57,18 @@ class EndsAtToken final : public OutputWatch {
   std::size_t seen_ = 0;
 };
 
-Request chosen_request(Choice choice) {
+// `repeats`: few tokens come again and again, so that the text itself is a source of drafts.
+Request chosen_request(Choice choice, bool repeats) {
   Request request;
   request.prompt = model::random_tokens(stories().config(), 19, 5);
   request.end.max_tokens = kDraftedOutput;
   request.end.ignore_eos = true;
   request.sampling.logprobs = 2;
   request.sampling.seed = 8;
-  // Few tokens come again and again, so that the text itself is a source of drafts.
-  request.sampling.logit_bias = {
-      {TokenId(300), 30.0f}, {TokenId(301), 30.0f}, {TokenId(302), 30.0f}, {TokenId(303), 30.0f}};
+  if (repeats) {
+    request.sampling.logit_bias = {
+        {TokenId(300), 30.0f}, {TokenId(301), 30.0f}, {TokenId(302), 30.0f}};
+  }
   if (choice != Choice::kGreedy) request.sampling.temperature = 0.8f;
   if (choice == Choice::kPenalties) {
     request.sampling.repetition_penalty = 1.2f;
@@ -121,23 +123,25 @@ struct EndedAnswer {
   std::set<std::vector<TokenId>> published;
 };
 
-// Asks behind a request that only methods which learn from others' outputs may use.
-EndedAnswer answer_behind(const Request& before, const Request& request,
+// Asks behind another request, from whose output some methods learn; nullptr: as the first.
+EndedAnswer answer_behind(const Request* before, const Request& request,
                           std::optional<DraftMethod> method,
-                          const std::vector<TokenId>& end_tokens) {
+                          const std::vector<TokenId>& end_tokens = {}) {
   EngineFixture fixture(stories(), method_options(method, end_tokens),
                         *kernels::available_sets().back());
-  const bool learns = method == DraftMethod::kTree || method == DraftMethod::kSuffix;
-  if (learns) {
-    fixture.submit(before);
+  if (before != nullptr) {
+    fixture.submit(*before);
     fixture.run();
   }
   const std::uint64_t counted = fixture.core().counters().output_tokens;
   const auto heard = fixture.submit(request);
   fixture.run();
-  EndedAnswer answer = {heard->answers[0], fixture.core().counters().output_tokens - counted, {}};
-  if (!learns) answer.published = published_by(fixture);
-  return answer;
+  return {heard->answers[0], fixture.core().counters().output_tokens - counted,
+          published_by(fixture)};
+}
+
+bool learns_from_outputs(DraftMethod method) {
+  return method == DraftMethod::kTree || method == DraftMethod::kSuffix;
 }
 
 // Lets the request end with token number `at` of what it would say, counted from 1.
@@ -168,28 +172,22 @@ class EndsInsideDrafts : public testing::TestWithParam<std::tuple<DraftMethod, C
 
 TEST_P(EndsInsideDrafts, AreWhereTheyAreWithout) {
   const auto [method, choice] = GetParam();
-  if (method == DraftMethod::kConstraint && choice != Choice::kGrammar) {
-    // Nothing is forced: there must be no draft.
-    const Request request = chosen_request(choice);
-    const EndedAnswer drafted = answer_behind(request, request, method, {});
-    EXPECT_EQ(drafted.given.record.drafts.tokens, 0u);
-    return;
-  }
-  Request request = chosen_request(choice);
-  const std::vector<TokenId> all = answer_behind(request, request, std::nullopt, {}).given.tokens;
+  Request request = chosen_request(choice, method == DraftMethod::kNgram);
+  const std::vector<TokenId> all = answer_behind(nullptr, request, std::nullopt).given.tokens;
   ASSERT_GE(all.size(), 30u);
   request.prediction = std::make_shared<speculate::PredictedText>(all);
+  const Request* const before = learns_from_outputs(method) ? &request : nullptr;
   std::uint64_t accepted = 0;
   std::uint64_t ends_inside = 0;
   for (const End end : kEnds) {
     for (const std::size_t at : {std::size_t{2}, std::size_t{9}, std::size_t{16}, std::size_t{23},
                                  all.size() - 1, all.size()}) {
-      Request ended = ended_at(request, end, at, all);
       const std::vector<TokenId> end_tokens =
           end == End::kEndToken ? std::vector{all[at - 1]} : std::vector<TokenId>();
-      const EndedAnswer plain = answer_behind(request, ended, std::nullopt, end_tokens);
-      ended.watch = ended_at(request, end, at, all).watch;  // which has seen nothing
-      const EndedAnswer drafted = answer_behind(request, ended, method, end_tokens);
+      const EndedAnswer plain =
+          answer_behind(before, ended_at(request, end, at, all), std::nullopt, end_tokens);
+      const EndedAnswer drafted =
+          answer_behind(before, ended_at(request, end, at, all), method, end_tokens);
       const std::string where =
           "end " + std::to_string(static_cast<int>(end)) + " at " + std::to_string(at);
       EXPECT_EQ(drafted.given.tokens, plain.given.tokens) << where;
@@ -197,15 +195,17 @@ TEST_P(EndsInsideDrafts, AreWhereTheyAreWithout) {
       EXPECT_EQ(drafted.given.reason, plain.given.reason) << where;
       EXPECT_EQ(drafted.given.message, plain.given.message) << where;
       EXPECT_EQ(drafted.output_tokens, plain.output_tokens) << where;
+      EXPECT_EQ(drafted.published, plain.published) << where;
       const DraftCounts& drafts = drafted.given.record.drafts;
       EXPECT_LT(drafts.accepted, drafted.given.tokens.size()) << where;
       accepted += drafts.accepted;
       ends_inside += end == End::kText && drafts.tokens > drafts.accepted ? 1 : 0;
-      if (!drafted.published.empty()) EXPECT_EQ(drafted.published, plain.published) << where;
     }
   }
-  EXPECT_GT(accepted, 0u);
-  EXPECT_GT(ends_inside, 0u) << "a draft went on behind the end of the text";
+  // Without a grammar nothing is forced.
+  const bool has_drafts = method != DraftMethod::kConstraint || choice == Choice::kGrammar;
+  EXPECT_EQ(accepted > 0, has_drafts);
+  EXPECT_EQ(ends_inside > 0, has_drafts) << "a draft went on behind the end of the text";
 }
 
 std::string choice_name(Choice choice) {
@@ -228,18 +228,20 @@ INSTANTIATE_TEST_SUITE_P(Methods, EndsInsideDrafts,
 TEST(DraftsUnderPolicies, AreNoneWherePagesAreSelected) {
   for (const char* const name : {"h2o:24+4", "snapkv:16+4", "streaming:4+20", "h2o:200"}) {
     const kv::KvPolicy policy = kv::KvPolicy::parse(name).value();
+    const bool drops =
+        policy.selects_pages() && policy.tokens_dropped({19, 19 + kDraftedOutput}, 4) > 0;
+    std::uint64_t drafted_tokens = 0;
     for (const DraftMethod method : kMethods) {
-      Request request = chosen_request(Choice::kGrammar);
+      Request request = chosen_request(Choice::kGrammar, false);
       request.kv_policy = policy;
-      const std::vector<TokenId> all =
-          answer_behind(request, request, std::nullopt, {}).given.tokens;
+      const std::vector<TokenId> all = answer_behind(nullptr, request, std::nullopt).given.tokens;
       request.prediction = std::make_shared<speculate::PredictedText>(all);
-      const EndedAnswer drafted = answer_behind(request, request, method, {});
-      EXPECT_EQ(drafted.given.tokens, all) << name;
-      const bool drops = policy.tokens_dropped({19, 19 + kDraftedOutput}, 4) > 0;
-      EXPECT_EQ(drafted.given.record.drafts.tokens == 0, drops && policy.selects_pages())
-          << name << ", " << speculate::method_name(method);
+      const Request* const before = learns_from_outputs(method) ? &request : nullptr;
+      const EndedAnswer drafted = answer_behind(before, request, method);
+      EXPECT_EQ(drafted.given.tokens, all) << name << ", " << speculate::method_name(method);
+      drafted_tokens += drafted.given.record.drafts.tokens;
     }
+    EXPECT_EQ(drafted_tokens == 0, drops) << name;
   }
 }
 
