@@ -99,6 +99,7 @@ is_present() {
     case $probe in
       command:*) command -v "${probe#command:}" >/dev/null && return 0 ;;
       compiler:*) has_compiler "${probe#compiler:}" && return 0 ;;
+      module:*) PYTHONPATH="$pip_programs" python3 -c "import ${probe#module:}" 2>/dev/null && return 0 ;;
       cmake:*) has_cmake "${probe#cmake:}" && return 0 ;;
       header:*) [ -e "/usr/include/${probe#header:}" ] && return 0
         [ -e "/usr/local/include/${probe#header:}" ] && return 0

@@ -45,14 +45,13 @@ std::uint32_t Batch::add(RequestKind kind, const std::string& body, bool fills_c
   }
   if (fills_context) item->request.engine.end.max_tokens.reset();
   const auto number = static_cast<std::uint32_t>(items_.size());
-  item->queue = std::make_shared<server::ReplyQueue>(
-      model.step_notifier, [ready = ready_, number] {
-        {
-          const std::lock_guard lock(ready->mutex);
-          ready->requests.push_back(number);
-        }
-        ready->event.notify();
-      });
+  item->queue = std::make_shared<server::ReplyQueue>(model.step_notifier, [ready = ready_, number] {
+    {
+      const std::lock_guard lock(ready->mutex);
+      ready->requests.push_back(number);
+    }
+    ready->event.notify();
+  });
   submit(*item);
   items_.push_back(std::move(item));
   ++unfinished_;

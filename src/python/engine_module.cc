@@ -79,10 +79,9 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("max_model_len",
                    [](const LocalModel& model) { return model.served().context_tokens(); })
       .def_prop_ro("device", [](const LocalModel& model) { return model.backend().device_name(); })
-      .def_prop_ro("is_on_gpu",
-                   [](const LocalModel& model) {
-                     return model.backend().weights_digest().has_value();
-                   })
+      .def_prop_ro(
+          "is_on_gpu",
+          [](const LocalModel& model) { return model.backend().weights_digest().has_value(); })
       .def_prop_ro("kv_cache_bytes",
                    [](const LocalModel& model) { return model.backend().kv_bytes(); })
       .def_prop_ro("kv_cache_tokens",

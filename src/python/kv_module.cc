@@ -1,5 +1,5 @@
-// The bindings of the cache alone: which blocks exist, which tokens they hold and which go first. No
-// model, no bytes of keys and values.
+// The bindings of the cache alone: which blocks exist, which tokens they hold and which go first.
+// No model, no bytes of keys and values.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -79,6 +79,7 @@ class LoneCache {
     const std::vector<TokenId> tokens = tokens_of(ids);
     return cache_->explain(looked, tokens, cache_->match(looked, tokens));
   }
+
  private:
   std::optional<kv::Cache> cache_;
 };
@@ -207,10 +208,9 @@ void bind_values(nb::module_& module) {
       .def_ro("prompt_tokens", &kv::Explanation::prompt_tokens)
       .def_ro("tokens_matched", &kv::Explanation::tokens_matched)
       .def_ro("tokens_reachable", &kv::Explanation::tokens_reachable)
-      .def_prop_ro("reason",
-                   [](const kv::Explanation& why) {
-                     return std::string(kv::reason_name(why.reason));
-                   })
+      .def_prop_ro(
+          "reason",
+          [](const kv::Explanation& why) { return std::string(kv::reason_name(why.reason)); })
       .def_prop_ro("stored", [](const kv::Explanation& why) { return ids_of(why.stored); })
       .def_prop_ro("stops_at", &kv::Explanation::stops_at);
   nb::class_<replay::HitCounts>(module, "HitCounts")

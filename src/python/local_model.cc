@@ -31,8 +31,8 @@ Result<app::DeviceOptions> device_of(const LocalModelOptions& options) {
   } else if (options.device == "cuda") {
     made.kind = app::DeviceKind::kCuda;
   } else if (options.device != "auto") {
-    return invalid_option("device", fmt::format("is '{}', expected auto, cpu or cuda",
-                                                options.device));
+    return invalid_option("device",
+                          fmt::format("is '{}', expected auto, cpu or cuda", options.device));
   }
   made.gpu_memory_utilization = options.gpu_memory_utilization;
   if (made.gpu_memory_utilization < 0.01 || made.gpu_memory_utilization > 1) {
@@ -117,17 +117,15 @@ Status LocalModel::start(const LocalModelOptions& options) {
   ASSIGN_OR_RETURN(const app::DeviceOptions device, device_of(options));
   ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
   ASSIGN_OR_RETURN(
-      source_, app::ServedSource::open(model,
-                                       {.tokenizer = options.tokenizer,
-                                        .context_tokens = options.max_model_len},
-                                       {}, *kernels));
+      source_, app::ServedSource::open(
+                   model, {.tokenizer = options.tokenizer, .context_tokens = options.max_model_len},
+                   {}, *kernels));
   if (options.max_model_len > source_->trained_context()) {
     terminal::print_warning(
         app::beyond_training(options.max_model_len, source_->trained_context()));
   }
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling, source_->sampling_defaults({}));
-  ASSIGN_OR_RETURN(std::optional<text::ChatTemplate> chat_template,
-                   template_of(options, *source_));
+  ASSIGN_OR_RETURN(std::optional<text::ChatTemplate> chat_template, template_of(options, *source_));
   std::optional<chat::ServedForm> form;
   if (chat_template) {
     ASSIGN_OR_RETURN(form, chat::find_served_form(*chat_template, source_->tokenizer()));
@@ -139,8 +137,8 @@ Status LocalModel::start(const LocalModelOptions& options) {
                                           .tenants = {},
                                           .after_step = [this] { step_notifier_.notify(); }};
   engine_options.core.requests_queued_max = std::numeric_limits<std::uint32_t>::max();
-  engine_ = std::make_unique<engine::Engine>(engine_options, backend_->cache(),
-                                             backend_->runner(), clock_);
+  engine_ = std::make_unique<engine::Engine>(engine_options, backend_->cache(), backend_->runner(),
+                                             clock_);
   served_ = std::make_unique<server::ServedModel>(server::ServedModel{
       .names = source_->names(),
       .tokenizer = source_->tokenizer(),

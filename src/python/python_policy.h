@@ -10,10 +10,10 @@
 
 namespace pagoda::python {
 
-// Calls entered(block, use), used(block, use) and left(block) of a Python object, of which the first
-// two return the block's value: the block with the smallest leaves first, and a use never lowers
-// it. What the object raises ends its part: the replay goes on without it, and the caller asks
-// rethrow().
+// Calls entered(block, use), used(block, use) and left(block) of a Python object, of which the
+// first two return the block's value: the block with the smallest leaves first, and a use never
+// lowers it. What the object raises ends its part: the replay goes on without it, and the caller
+// asks rethrow().
 //
 // Thread rule: the thread that made it, with the GIL held, while a cache is made of policy() and
 // used.
