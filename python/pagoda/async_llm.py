@@ -68,27 +68,36 @@ class AsyncLLM:
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
         self._running[name] = batch
-        loop.add_reader(batch.fileno(), arrived.set)
         try:
             submit(batch, kind, body, params)
             state = RequestState(name, text, params)
             while batch.unfinished:
-                await _wait(arrived)
+                await _wait(loop, batch, arrived)
                 news = read_news(batch, 0)
                 for each in news:
                     state.take(each)
                 if news:
                     yield state.output()
         finally:
-            loop.remove_reader(batch.fileno())
             del self._running[name]
             batch.cancel()
 
 
-async def _wait(arrived: asyncio.Event) -> None:
-    """Waits for news, and looks now and then whether somebody ended the request."""
+async def _wait(loop: asyncio.AbstractEventLoop, batch: "_pagoda.Batch", arrived: asyncio.Event) -> None:
+    """Waits for news, and looks now and then whether somebody ended the request.
+
+    The loop looks at the batch only meanwhile: it would be busy with news that nobody takes.
+    """
+
+    def wake() -> None:
+        loop.remove_reader(batch.fileno())
+        arrived.set()
+
+    arrived.clear()
+    loop.add_reader(batch.fileno(), wake)
     try:
         await asyncio.wait_for(arrived.wait(), 0.1)
     except asyncio.TimeoutError:
         pass
-    arrived.clear()
+    finally:
+        loop.remove_reader(batch.fileno())
