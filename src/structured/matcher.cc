@@ -47,7 +47,7 @@ bool Matcher::must_end() const {
 
 Status Matcher::fill_mask(std::span<MaskWord> mask) {
   std::fill(mask.begin(), mask.end(), 0);
-  mask_work_ = 0;
+  token_work_ = 0;
   if (!has_ended_) {
     forget_if_large();
     automaton_.begin_token();
@@ -62,7 +62,7 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
       cached_[next_cached_] = {state, {mask.begin(), mask.end()}};
       next_cached_ = (next_cached_ + 1) % cached_.size();
     }
-    mask_work_ = automaton_.work();
+    token_work_ = automaton_.work();
     if (automaton_.is_exhausted()) return too_ambiguous();
   }
   if (may_end()) {
@@ -159,6 +159,7 @@ Status Matcher::accept(TokenId token) {
   automaton_.begin_token();
   StateId next = state_;
   for (const char byte : bytes) next = automaton_.step(next, static_cast<std::uint8_t>(byte));
+  token_work_ += automaton_.work();
   if (automaton_.is_exhausted()) return too_ambiguous();
   if (next == kDeadState) return refused();
   state_ = next;

@@ -22,12 +22,12 @@ BackendOptions backend_of_costly_masks() {
   options.kv_bytes = 8 << 20;
   options.scheduler.sequences_max = kSequences + 1;
   options.scheduler.batched_tokens_max = 64;
-  options.scheduler.light_mask_work = 0;
-  options.scheduler.tenant_mask_work = 1;
+  options.scheduler.light_grammar_work = 0;
+  options.scheduler.tenant_grammar_work = 1;
   return options;
 }
 
-// Every letter of the output may be the one that counts: each mask is another one, and work.
+// Every letter may be the one that counts: to take one is work.
 std::shared_ptr<const structured::Matcher> ambiguous_constraint(const model::Config& config) {
   std::vector<std::string> bytes;
   for (std::uint32_t i = 0; i < config.vocabulary; ++i) {

@@ -132,15 +132,15 @@ TEST(TokenConstraint, PreparingEarlyChangesNothing) {
   }
 }
 
-// Reasoning is a part of the grammar: the answer is free until it has "aab".
-TEST(TokenConstraint, TellsTheWorkOfItsLastMask) {
+TEST(TokenConstraint, TellsTheWorkOfItsLastToken) {
   SamplingState state = state_of({}, "[ab]*");
   ASSERT_TRUE(state.prepare().ok());
-  EXPECT_GT(state.constraint()->mask_work(), 0U);
+  EXPECT_GT(state.constraint()->token_work(), 0U);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(next_token(state, kSixLogits).ok());
-  EXPECT_EQ(state.constraint()->mask_work(), 0U) << "a mask that was known";
+  EXPECT_EQ(state.constraint()->token_work(), 0U) << "all of it was known";
 }
 
+// Reasoning is a part of the grammar: the answer is free until it has "aab".
 TEST(TokenConstraint, AGrammarMayBeginBehindFreeText) {
   structured::GrammarBuilder builder;
   const auto grammar = builder.finish(builder.text_until("aab", builder.literal("e"))).value();

@@ -93,7 +93,7 @@ class ViewOnATable {
     task.arrival = tasks_.size();
     task.tokens_launched = planned.computed;
     task.last_launch = planned.launched ? kCollected + 1 : kCollected - planned.launches_ago;
-    task.mask_work = planned.mask_work;
+    task.grammar_work = planned.grammar_work;
     task.context_class = options_.context_classes.class_of(planned.tokens);
     task.times_passed = planned.times_passed;
     task.prefix_waits = planned.prefix_waits;

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(OfShares, PlannedTenants, testing::ValuesIn(kShares), r
 
 // Masks of 20,000 in all a tenant and step, while several tenants run; up to 1,000 are light.
 PlannedTask masked(char name, std::uint32_t tenant, std::uint64_t work, std::uint64_t ago = 0) {
-  return running(name, 4, 5, {.tenant = tenant, .mask_work = work, .launches_ago = ago});
+  return running(name, 4, 5, {.tenant = tenant, .grammar_work = work, .launches_ago = ago});
 }
 
 const PlannerCase kMasks[] = {
