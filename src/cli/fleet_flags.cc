@@ -134,8 +134,11 @@ void add_fleet_options(const CommandSpec& command, FleetFlags& flags) {
           "caches; may be repeated, in the order in which they are asked")
       .type_name("KIND[:SIZE]")
       .one_value_each();
+  command.group("Arrivals at several servers");
   add_fleet_arrivals(spec, flags);
+  command.group("Speed of several servers");
   add_costs(spec, flags.base.costs);
+  command.group("Routing to several servers");
   add_routing(spec, flags.base.routing);
 }
 

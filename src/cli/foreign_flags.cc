@@ -375,7 +375,7 @@ std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view 
   const bool has_value =
       !value.empty() && is_among(idle->values.empty() ? kYes : idle->values, value);
   if (idle->needs_value && !has_value) return std::nullopt;
-  // What is always so cannot be asked not to be.
+  // A thing that is always so cannot be switched off.
   if (idle->values.empty() && (is_joined ? !has_value : is_among(kNo, value))) return std::nullopt;
   return TakenFlag{fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why),
                    has_value && !is_joined ? std::size_t{2} : std::size_t{1}};

@@ -41,7 +41,7 @@ constexpr auto kRead = std::to_array<VariableRow>({
     {.name = "VLLM_API_KEY", .flag = "--api-key", .above = {"--api-keys"}, .is_key = true},
 });
 
-// What a variable that is not read is called here, or why there is none.
+// Says which flag a variable that is not read is here, or why there is none.
 struct UnreadRow {
   std::string_view name;
   std::string_view here;

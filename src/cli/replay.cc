@@ -179,6 +179,8 @@ void add_replay_command(const CommandSpec& app, int& exit_status) {
   command.add_flag("--json", flags->json, "one JSON value on stdout");
   command.add_option("--plot", flags->plot, "draw the curves into this SVG file").type_name("FILE");
   add_fleet_options(command, flags->fleet);
+  command.used_most({"--policy", "--capacity", "--block-tokens", "--bytes-per-token", "--curve",
+                     "--json", "--plot", "--servers", "--router", "--tier"});
   const Flag policy = command.flag("--policy");
   const Flag capacity = command.flag("--capacity");
   command.callback([flags, policy, capacity, &exit_status] {
