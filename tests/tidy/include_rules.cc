@@ -44,8 +44,8 @@ const std::vector<Arrows>& arrow_table() {
       {"server/",
        {"base/", "chat/", "text/", "structured/", "engine/engine.h", "engine/request.h",
         "engine/reply.h", "engine/distributions.h", "engine/snapshot.h", "engine/tenant.h",
-        "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h",
-        "kv/kv_policy.h"}},
+        "kv/explanation.h", "kv/cache_snapshot.h", "kv/retention.h", "kv/curve.h", "kv/kv_policy.h",
+        "kv/retained_accounts.h"}},
       {"net/", {"base/"}},
       {"terminal/", {"base/"}},
       {"app/",
@@ -71,6 +71,9 @@ const std::vector<Arrows>& arrow_table() {
                 "eval/",    "gguf/",   "hf/",       "inspect/", "kernels/", "kv/",
                 "loadgen/", "model/",  "net/",      "process/", "ranks/",   "replay/",
                 "serve/",   "server/", "terminal/", "text/",    "verify/"}},
+      {"python/",
+       {"app/", "base/", "chat/", "engine/", "kernels/", "kv/", "replay/", "server/", "terminal/",
+        "text/"}},
   };
   return kTable;
 }
