@@ -19,7 +19,7 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard \
 # Where `make install` puts the program: $(DESTDIR)$(PREFIX)/bin/pagoda.
 PREFIX ?= /usr/local
 
-.PHONY: all pagoda install verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
+.PHONY: all pagoda install wheel verify test test-long test-gpu test-x86 mutation check format format-check lint sanitize fuzz bench clean
 
 all: build/build.ninja
 	cmake --build build --parallel $(JOBS)
@@ -31,6 +31,14 @@ pagoda:
 
 install: pagoda
 	DESTDIR='$(DESTDIR)' cmake --install build --component program --prefix '$(PREFIX)'
+
+# A Python wheel of the build that is there: build/wheel/pagoda_llm-*.whl.
+wheel:
+	@bash -c '. tools/setup.sh && install_packages build python'
+	@[ -e build/build.ninja ] || cmake --preset release -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF -DPAGODA_CUDA=OFF -DPAGODA_UNITY=$(UNITY) -DPAGODA_WERROR=$(WERROR)
+	cmake build -DPAGODA_PYTHON=ON
+	cmake --build build --parallel $(JOBS) --target pagoda_package
+	tools/make_wheel build
 
 # Every way to an answer gives the same bits, on this machine: MODEL=file for another model.
 verify: pagoda

@@ -90,6 +90,11 @@ has_cmake() {
     at_least "$(cmake --version | sed -n 's/^cmake version \([0-9.]*\).*/\1/p')" "$1"
 }
 
+# auditwheel wants a newer one than Debian 12 has.
+has_patchelf() {
+  command -v patchelf >/dev/null && at_least "$(patchelf --version | sed 's/^patchelf //')" "$1"
+}
+
 # Is the thing behind a probe of packages.txt there?
 is_present() {
   local probe
@@ -99,6 +104,8 @@ is_present() {
     case $probe in
       command:*) command -v "${probe#command:}" >/dev/null && return 0 ;;
       compiler:*) has_compiler "${probe#compiler:}" && return 0 ;;
+      module:*) PYTHONPATH="$pip_programs" python3 -c "import ${probe#module:}" 2>/dev/null && return 0 ;;
+      patchelf:*) has_patchelf "${probe#patchelf:}" && return 0 ;;
       cmake:*) has_cmake "${probe#cmake:}" && return 0 ;;
       header:*) [ -e "/usr/include/${probe#header:}" ] && return 0
         [ -e "/usr/local/include/${probe#header:}" ] && return 0
@@ -122,6 +129,7 @@ missing_packages() {
 # The folder of programs from PyPI, which are put before others on PATH.
 pip_programs="${XDG_CACHE_HOME:-$HOME/.cache}/pagoda/programs"
 use_pip_programs() {
+  [ -d "$pip_programs/bin" ] && PATH="$pip_programs/bin:$PATH"
   [ -d "$pip_programs/cmake/data/bin" ] && PATH="$pip_programs/cmake/data/bin:$PATH"
   return 0
 }

@@ -100,7 +100,10 @@ class CacheBench {
                                            {"rows_computed", "tokens computed"},
                                            {"repeats", "repeats"}});
     run_.add_settings(report);
-    if (options_.toy) report.add_setting("model", "toy: one attention layer of width 128");
+    if (options_.toy) {
+      report.add_setting("model",
+                         fmt::format("toy: one attention layer of width {}", options_.hidden_size));
+    }
     report.add_setting("prompt_tokens", options_.prompt_tokens);
     report.add_setting("new_tokens", options_.new_tokens);
     const auto add_side = [&](const char* name, const CacheSide& side) {
@@ -126,7 +129,7 @@ class CacheBench {
 
 Result<terminal::BenchReport> bench_cache(const BenchCacheOptions& options, const BenchRun& run) {
   if (options.toy) {
-    const ToyModel toy(options.prompt_tokens + options.new_tokens);
+    const ToyModel toy(options.prompt_tokens + options.new_tokens, options.hidden_size);
     RETURN_IF_ERROR(model::check_kv_cache_dtype(toy.config(), options.kv_cache_dtype));
     return CacheBench(options, run, toy.config(), toy.weights()).measure();
   }

@@ -1,4 +1,6 @@
 // The flags of pagoda bench cache.
+#include <cstdlib>
+
 #include "bench/benchmarks.h"
 #include "bench/tutorial_toy.h"
 #include "cli/bench_flags.h"
@@ -29,16 +31,24 @@ void add_bench_cache(const BenchCommand& bench) {
   add_model_options(command, *options);
   add_repeats_option(command, *options);
   add_batched_tokens_option(command, *options);
+  const Flag toy = command.add_flag("--toy", options->toy,
+                                    "one attention layer with random weights instead of a model");
+  toy.excludes("MODEL");
   command
-      .add_flag("--toy", options->toy,
-                "one attention layer of width 128 with random weights instead of a model")
-      .excludes("MODEL");
+      .add_option("--hidden-size", options->hidden_size,
+                  "width of that layer, a multiple of 32 (default 128)")
+      .range(32u, 8192u)
+      .check([](const std::string& text) {
+        return std::strtoul(text.c_str(), nullptr, 10) % 32 == 0 ? "" : "is no multiple of 32";
+      })
+      .needs(toy);
   command
       .add_flag("--tutorial", options->tutorial,
                 "the toy of tutorials itself: one head of width 128, projections of Q, K and V "
                 "alone, given random vectors, fp32, one thread; times are means")
       .excludes("MODEL");
-  add_count_option(command, "--prompt-tokens", options->prompt_tokens, "tokens of the prompt");
+  add_count_option(command, "--prompt-tokens,--prompt-len", options->prompt_tokens,
+                   "tokens of the prompt");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens");
   command.flag("--repeats")
       .description(

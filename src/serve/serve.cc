@@ -27,6 +27,7 @@
 #include "serve/cache_line.h"
 #include "serve/dtype_blocks.h"
 #include "serve/greeting.h"
+#include "serve/held_signal.h"
 #include "serve/kv_quality_watch.h"
 #include "serve/signals.h"
 #include "server/api/prompt_normalising.h"
@@ -267,6 +268,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedEvents> events,
                    app::ServedEvents::open(options.kv_events_config, options.block_size));
   if (events) sizes.kv_events = &events->ring();
+  HeldSignal hangup(SIGHUP);  // keys that change while the server starts are read again
   app::KeySource key_source(options.access);
   ASSIGN_OR_RETURN(const std::shared_ptr<const server::KeyRing> keys,
                    read_keys(key_source, options.host));
@@ -274,6 +276,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
                    server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
+  hangup.release();
   server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());

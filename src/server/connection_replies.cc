@@ -48,7 +48,7 @@ std::string Connection::header_text(const Incoming& incoming, const HttpReply& r
   return text + framing + "\r\n";
 }
 
-// A client that does not read holds a reply in memory for at most write_timeout a piece.
+// A client that does not read holds a reply in memory for as long as write() says.
 awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply) {
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());

@@ -28,7 +28,8 @@ ADDRESS = "http://127.0.0.1:8000"
 BLOCK_SECONDS = 100
 PAGES_SECONDS = 240  # of processor time, of all blocks together: two minutes on two cores
 # Languages that blocks may be marked with; of them `sh` is run.
-LANGUAGES = {"sh", "shell", "console", "text", "json", "yaml", "cmake", "jinja", "mermaid", "ini"}
+LANGUAGES = {"sh", "shell", "console", "text", "json", "yaml", "cmake", "jinja", "mermaid", "ini",
+             "python"}
 
 # The program, which the blocks call build/pagoda. A server would never end: it is started on a free
 # port, and stopped when it is ready.

@@ -71,6 +71,9 @@ const std::vector<Arrows>& arrow_table() {
                 "eval/",    "gguf/",   "hf/",       "inspect/", "kernels/", "kv/",
                 "loadgen/", "model/",  "net/",      "process/", "ranks/",   "replay/",
                 "serve/",   "server/", "terminal/", "text/",    "verify/"}},
+      {"python/",
+       {"app/", "base/", "chat/", "engine/", "kernels/", "kv/", "replay/", "server/", "terminal/",
+        "text/"}},
   };
   return kTable;
 }

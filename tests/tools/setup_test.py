@@ -90,8 +90,8 @@ class Setup(unittest.TestCase):
         with open(os.path.join(SOURCE, "packages.txt")) as file:
             lines = [line.split() for line in file if not line.startswith("#")]
         for group, probe, *words in lines:
-            self.assertIn(group, ("build", "test", "check", "emulation", "compilers"))
-            self.assertRegex(probe, r"^((command|header|cmake|compiler):[\w./+-]+(\||$))+$")
+            self.assertIn(group, ("build", "python", "test", "check", "emulation", "compilers"))
+            self.assertRegex(probe, r"^((command|header|module|patchelf|cmake|compiler):[\w./+-]+(\||$))+$")
             systems = {word.split("=")[0] for word in words}
             self.assertLessEqual({"apt", "fedora"}, systems, probe)
             for word in words:

@@ -1,0 +1,170 @@
+"""The KV cache alone: prefixes, blocks and what leaves first, without a model.
+
+    from pagoda import kv
+
+    cache = kv.Cache(blocks=64, block_tokens=16)
+    with cache.open(prompt) as sequence:          # finds what is there
+        sequence.reserve(len(prompt))             # makes room, and may evict
+        sequence.commit(prompt[sequence.tokens_found:])
+    cache.match(prompt)                           # how many tokens are there now
+    cache.explain(other)                          # why not more of them
+
+    kv.replay("trace.jsonl.gz", blocks=2000, policy="slru").hit_rate
+"""
+
+from collections.abc import Sequence as _List
+from typing import Any, NamedTuple, Union
+
+from ._pagoda import kv as _kv
+
+Explanation = _kv.Explanation
+HitCounts = _kv.HitCounts
+
+
+class OutOfBlocks(MemoryError):
+    """The cache refused: too few blocks are free or idle. Nothing was done."""
+
+
+class Use(NamedTuple):
+    """One use of a block: a request fills it, or finds it."""
+
+    now: int  # counts what happens in the cache
+    tokens_before: int  # of its prompt, before the block
+    blocks_found: int  # of the request, that were there
+    blocks_fresh: int  # of the request, that were not
+    goes_on: bool  # the request goes on where at most one other did
+
+
+class Policy:
+    """An eviction policy. The block with the smallest value leaves first, as far as chains allow.
+
+    `entered` and `used` return a block's value, an int of 64 bits; a use never lowers it. Blocks are
+    numbered by their places: the same number is another block once it `left`. This one is LRU.
+    """
+
+    def entered(self, block: int, use: Use) -> int:
+        """A block is filled."""
+        return use.now
+
+    def used(self, block: int, use: Use) -> int:
+        """A request found it."""
+        return use.now
+
+    def left(self, block: int) -> None:
+        """It cannot be found any more."""
+
+
+class _Adapter:
+    """What the module calls: a use becomes the named tuple."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.left = policy.left
+
+    def entered(self, block: int, use: dict) -> int:
+        return self._policy.entered(block, Use(**use))
+
+    def used(self, block: int, use: dict) -> int:
+        return self._policy.used(block, Use(**use))
+
+
+class Sequence:
+    """A request's hold on the cache. Closing it leaves its blocks to be found, until they are evicted."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    @property
+    def tokens_found(self) -> int:
+        """How many tokens of the prompt were there."""
+        return self._held.tokens_found
+
+    @property
+    def tokens_computed(self) -> int:
+        """How many tokens it has: found and committed."""
+        return self._held.tokens_computed
+
+    @property
+    def tokens_reserved(self) -> int:
+        """How many tokens its blocks have room for."""
+        return self._held.tokens_reserved
+
+    def reserve(self, tokens: int) -> None:
+        """Makes room for so many tokens in all. Raises OutOfBlocks."""
+        _for_room(self._held.reserve, tokens)
+
+    def commit(self, tokens: _List[int]) -> None:
+        """These tokens follow, and can be found from now on."""
+        self._held.commit(list(tokens))
+
+    def close(self) -> None:
+        """Ends the hold."""
+        self._held.close()
+
+    def __enter__(self) -> "Sequence":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Cache:
+    """Blocks of tokens that prompts share by their prefixes. One thread at a time may use it."""
+
+    def __init__(self, blocks: int, block_tokens: int = 16, policy: str = "lru") -> None:
+        self._cache = _kv.Cache(blocks, block_tokens, policy)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return self._cache.blocks
+
+    @property
+    def blocks_available(self) -> int:
+        """How many are free, or idle and free to go."""
+        return self._cache.blocks_available
+
+    def match(self, tokens: _List[int], salt: str = "") -> int:
+        """Returns how many tokens of a prompt are there; its last one is never counted."""
+        return self._cache.match(list(tokens), salt)
+
+    def explain(self, tokens: _List[int], salt: str = "") -> Explanation:
+        """Says why not more of the prompt is there."""
+        return self._cache.explain(list(tokens), salt)
+
+    def open(self, tokens: _List[int], salt: str = "") -> Sequence:
+        """Begins a request: holds what is there of its prompt. Raises OutOfBlocks."""
+        return Sequence(_for_room(self._cache.open, list(tokens), salt))
+
+    def clear(self) -> None:
+        """Evicts what nobody holds."""
+        self._cache.clear()
+
+
+def policies() -> list[str]:
+    """Returns the names of the policies that are built in."""
+    return _kv.policies()
+
+
+def replay(
+    trace: Union[str, _List[_List[int]]],
+    blocks: int,
+    policy: Union[str, Policy] = "lru",
+    block_tokens: int = 512,
+) -> HitCounts:
+    """Sends a recorded stream of requests through a cache of so many blocks and counts what was there.
+
+    `trace` is a file in Mooncake's format, or a list that has for each request the ids of its blocks.
+    `policy` is a name of policies(), "belady" (knows the future: no policy hits more), "infinite", or an
+    object of Policy.
+    """
+    asked = policy if isinstance(policy, str) else _Adapter(policy)
+    source = trace if isinstance(trace, str) else [list(blocks_of_one) for blocks_of_one in trace]
+    return _kv.replay(source, blocks, asked, block_tokens)
+
+
+def _for_room(function: Any, *words: Any) -> Any:
+    try:
+        return function(*words)
+    except MemoryError as refused:
+        raise OutOfBlocks(str(refused)) from None

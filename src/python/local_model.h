@@ -1,0 +1,60 @@
+// A model in this process behind the engine that serves: what `pagoda serve` has without a network.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "app/loaded_model.h"
+#include "app/served_source.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/backends/backend.h"
+#include "engine/engine.h"
+#include "server/reply_queue.h"
+#include "server/served_model.h"
+
+namespace pagoda::python {
+
+// Names, meanings and defaults are those of the flags of `pagoda serve`.
+struct LocalModelOptions {
+  std::string model = app::default_model_path();
+  std::string revision;
+  std::string tokenizer;
+  std::string chat_template;  // a file; empty: the model's own
+  std::string device = "auto";
+  std::string kv_cache_dtype = "auto";
+  std::string kv_cache_memory_bytes;  // empty: a share of free memory
+  std::string kv_eviction = "lru";
+  double gpu_memory_utilization = 0.92;
+  std::uint64_t max_model_len = 0;  // 0: the model's own
+  std::uint32_t block_size = 16;
+  std::uint32_t max_num_seqs = 64;
+  std::uint32_t max_num_batched_tokens = 512;
+  std::uint32_t threads = 0;  // 0: every usable core
+  bool enable_prefix_caching = true;
+};
+
+class LocalModel {
+ public:
+  static Result<std::shared_ptr<LocalModel>> open(const LocalModelOptions& options);
+  LocalModel(const LocalModel&) = delete;
+  LocalModel& operator=(const LocalModel&) = delete;
+
+  const server::ServedModel& served() const { return *served_; }
+  const engine::Backend& backend() const { return *backend_; }
+  engine::Engine& engine() { return *engine_; }
+
+ private:
+  LocalModel() = default;
+  Status start(const LocalModelOptions& options);
+
+  std::unique_ptr<app::ServedSource> source_;
+  std::unique_ptr<engine::Backend> backend_;
+  SteadyClock clock_;
+  server::StepNotifier step_notifier_;
+  std::unique_ptr<engine::Engine> engine_;  // its thread uses what stands above
+  std::unique_ptr<server::ServedModel> served_;
+};
+
+}  // namespace pagoda::python

@@ -1,0 +1,99 @@
+"""The wheel of this build, in an empty virtual environment; and what `pip install .` says where a
+package of the system is missing."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+from python_case import BUILD, SOURCE
+
+import python_tests
+
+SCRIPT = os.path.join(SOURCE, "tests/python/prefix_cache_script.py")
+
+
+def run(*words, **options):
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=250, **options)
+    assert ran.returncode == 0, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="pagoda-wheel-")
+        cls.path = cls.folder.name
+        cls.shown = run(os.path.join(SOURCE, "tools/make_wheel"), BUILD, f"{cls.path}/wheel")
+        cls.wheel = os.path.join(cls.path, "wheel", os.listdir(f"{cls.path}/wheel")[0])
+        cls.environment = f"{cls.path}/environment"
+        run(sys.executable, "-m", "venv", "--without-pip", cls.environment)
+        run(sys.executable, "-m", "pip", "--python", f"{cls.environment}/bin/python", "install", "--quiet",
+            "--no-index", "--disable-pip-version-check", cls.wheel)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def inside(self, program, *words):
+        """Runs a program of the environment, which has no compiler and no model but what is in it."""
+        return run(f"{self.environment}/bin/{program}", *words, cwd=self.path,
+                   env={"PATH": f"{self.environment}/bin", "HOME": self.path, "PAGODA_DEVICE": "cpu"})
+
+    def test_it_is_named_for_the_systems_that_run_it(self):
+        self.assertRegex(os.path.basename(self.wheel), r"^pagoda_llm-\d+\.\d+\.\d+-cp3\d+-(cp3\d+|abi3)-.*manylinux_2_\d+_")
+        self.assertIn("manylinux_2_", self.shown)
+
+    def test_it_holds_types_and_licences(self):
+        names = zipfile.ZipFile(self.wheel).namelist()
+        for name in ("pagoda/py.typed", "pagoda/_pagoda.pyi", "pagoda/bin/pagoda", "pagoda/models/stories260K.gguf"):
+            self.assertIn(name, names)
+        licences = [name for name in names if ".dist-info/licenses/" in name]
+        for name in ("LICENSE", "THIRD_PARTY.md"):
+            self.assertTrue(any(path.endswith("/" + name) for path in licences), licences)
+        if shutil.which("dpkg"):
+            bundled = [name for name in names if re.search(r"\.libs/libpcre2", name)]
+            self.assertEqual(bool(bundled), any("linked/libpcre2" in path for path in licences), names)
+
+    def test_the_script_for_vllm_runs_with_its_import_and_its_model_changed(self):
+        with open(SCRIPT) as file:
+            text = file.read()
+        text = text.replace("from vllm import", "from pagoda import")
+        text = text.replace('"mistralai/Mistral-7B-Instruct-v0.2"', "None")
+        with open(f"{self.path}/script.py", "w") as file:
+            file.write(text)
+        printed = self.inside("python", "script.py")
+        speed_up = re.search(r"speed-up ([\d.]+)x", printed)
+        self.assertTrue(speed_up, printed)
+        cached, tokens = map(int, re.search(r"last prompt: (\d+) of (\d+)", printed).groups())
+        self.assertGreaterEqual(cached, tokens - 1)
+
+    def test_the_program_answers_without_a_network(self):
+        self.assertRegex(self.inside("pagoda", "--version"), r"^pagoda \d")
+        told = self.inside("pagoda", "run", "-p", "Once upon a time", "-n", "20", "--temp", "0")
+        self.assertIn("there was a little girl named Lily", told)
+
+
+class SystemPackages(unittest.TestCase):
+    def test_what_is_missing_is_named(self):
+        with tempfile.TemporaryDirectory() as path:
+            for name in ("CMakeLists.txt", "packages.txt"):
+                shutil.copy(os.path.join(SOURCE, name), path)
+            for name in ("cmake", "tools"):
+                shutil.copytree(os.path.join(SOURCE, name), os.path.join(path, name))
+            with open(f"{path}/packages.txt", "a") as packages:
+                packages.write("build  header:no/such/header.h  apt=libno-such-dev fedora=libno-such-dev\n")
+                packages.write("build  command:no-such-tool  apt=no-such-tool\n")
+            ran = subprocess.run(["cmake", "-S", path, "-B", f"{path}/build", "-DSKBUILD=2"], capture_output=True,
+                                 text=True)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("Packages of the system are missing: libno-such-dev", " ".join(ran.stderr.split()))
+        self.assertNotIn("no-such-tool", ran.stderr)
+
+
+if __name__ == "__main__":
+    python_tests.run(sys.modules[__name__])
