@@ -24,7 +24,7 @@ void print_figures(const ChatReply& answer) {
              answer.finish_reason == "stop" ? "" : "; ended by " + answer.finish_reason);
 }
 
-// What goes to stderr after the text begins on a line of its own, also where both go to one pipe.
+// Ends the text so that stderr begins on a line of its own, also where both go to one pipe.
 void end_text() {
   fmt::print("\n");
   std::fflush(stdout);

@@ -50,7 +50,8 @@ class CacheBench {
   }
 
  private:
-  // What tutorials print of their toys. Every token but the last new one is in the cache.
+  // Adds the figures that tutorials print of their toys. Every token but the last new one is in
+  // the cache.
   Status add_toy_figures(terminal::BenchReport& report) {
     const std::uint32_t tokens = options_.prompt_tokens + options_.new_tokens;
     const model::Config& config = decoder_.config();

@@ -1,4 +1,4 @@
-// What tutorials print of a KV cache: its shape, and that it changes nothing.
+// Figures that tutorials print of a KV cache: its shape, and that it changes nothing.
 #pragma once
 
 #include <span>

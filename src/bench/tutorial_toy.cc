@@ -13,7 +13,6 @@
 namespace pagoda::bench {
 namespace {
 
-constexpr std::size_t kTutorialWidth = 128;
 constexpr std::uint64_t kTutorialSeed = 0;
 
 struct TutorialSide {
@@ -30,9 +29,12 @@ double mean_of(const std::vector<double>& values) {
 class Tutorial {
  public:
   Tutorial(const BenchCacheOptions& options, const BenchRun& run)
-      : options_(options), run_(run), attention_(kTutorialWidth, kTutorialSeed) {
+      : options_(options),
+        run_(run),
+        width_(options.hidden_size),
+        attention_(width_, kTutorialSeed) {
     const std::size_t tokens = std::size_t{options.prompt_tokens} + options.new_tokens;
-    for (std::size_t i = 0; i < tokens * kTutorialWidth; ++i) {
+    for (std::size_t i = 0; i < tokens * width_; ++i) {
       inputs_.push_back(static_cast<float>(2 * random_unit(kTutorialSeed, 1, i) - 1));
     }
   }
@@ -59,7 +61,7 @@ class Tutorial {
                                            {"repeats", "repeats"}});
     report.add_setting("model", fmt::format("the tutorials' toy: one head of width {}, Q, K and V "
                                             "projections alone, fp32, one thread",
-                                            kTutorialWidth));
+                                            width_));
     report.add_setting("prompt_tokens", options_.prompt_tokens);
     report.add_setting("new_tokens", options_.new_tokens);
     const auto add_side = [&](const char* name, const TutorialSide& side) {
@@ -72,18 +74,18 @@ class Tutorial {
     const double speedup = mean_of(naive.seconds) / mean_of(cached.seconds);
     report.add_figure("speedup", speedup, fmt::format("speed-up {:.2f}x, of means", speedup));
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
-    add_cache_figures(report, fmt::format("({}, {})", tokens, kTutorialWidth),
+    add_cache_figures(report, fmt::format("({}, {})", tokens, width_),
                       largest_difference(naive.outputs, cached.outputs), "outputs");
     return report;
   }
 
  private:
   std::span<const float> vectors(std::size_t begin, std::size_t end) const {
-    return std::span(inputs_).subspan(begin * kTutorialWidth, (end - begin) * kTutorialWidth);
+    return std::span(inputs_).subspan(begin * width_, (end - begin) * width_);
   }
-  static void keep_last(const std::vector<float>& outputs, TutorialSide& side) {
-    side.outputs.insert(side.outputs.end(),
-                        outputs.end() - static_cast<std::ptrdiff_t>(kTutorialWidth), outputs.end());
+  void keep_last(const std::vector<float>& outputs, TutorialSide& side) const {
+    side.outputs.insert(side.outputs.end(), outputs.end() - static_cast<std::ptrdiff_t>(width_),
+                        outputs.end());
   }
 
   Status without_cache(TutorialSide& side, std::int64_t& first_ns) const {
@@ -117,6 +119,7 @@ class Tutorial {
 
   const BenchCacheOptions& options_;
   const BenchRun& run_;
+  const std::size_t width_;
   const PlainAttention attention_;
   std::vector<float> inputs_;  // [token][width]
 };

@@ -44,8 +44,8 @@ void add_bench_cache(const BenchCommand& bench) {
       .needs(toy);
   command
       .add_flag("--tutorial", options->tutorial,
-                "the toy of tutorials itself: one head of width 128, projections of Q, K and V "
-                "alone, given random vectors, fp32, one thread; times are means")
+                "the toy of tutorials itself: one head, projections of Q, K and V alone, given "
+                "random vectors, fp32, one thread; times are means")
       .excludes("MODEL");
   add_count_option(command, "--prompt-tokens,--prompt-len", options->prompt_tokens,
                    "tokens of the prompt");

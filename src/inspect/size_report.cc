@@ -154,7 +154,7 @@ Result<std::vector<HeadKind>> head_kinds(const HeadCounts& counts) {
   return std::vector<HeadKind>{{"MHA", mha}, {"GQA", gqa}, {"MQA", mqa}, {"MLA", mla}};
 }
 
-// What a table that many tutorials repeat prints instead of its own formula.
+// A size that a table, which many tutorials repeat, prints instead of its own formula.
 struct PublishedSize {
   const char* model;
   std::int64_t tokens;

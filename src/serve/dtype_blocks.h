@@ -1,4 +1,4 @@
-// What a block of the served cache would take in smaller KV cache dtypes, for advice.
+// The bytes that a block of the served cache would take in smaller KV cache dtypes, for advice.
 #pragma once
 
 #include "kv/memory/page_layout.h"

@@ -78,8 +78,6 @@ TEST(ChatSession, TheClosingLineIsALineOfItsOwnWhereAllGoesToOnePipe) {
   std::fflush(stdout);
   const int out = dup(STDOUT_FILENO);
   const int err = dup(STDERR_FILENO);
-  std::vector<char> buffer(1 << 12);
-  std::setvbuf(stdout, buffer.data(), _IOFBF, buffer.size());
   dup2(ends[1], STDOUT_FILENO);
   dup2(ends[1], STDERR_FILENO);
   CountingModel model(500);
@@ -89,7 +87,6 @@ TEST(ChatSession, TheClosingLineIsALineOfItsOwnWhereAllGoesToOnePipe) {
   std::fflush(stdout);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const int end : {out, err, ends[1]}) close(end);
   ASSERT_TRUE(went_well);
   std::string text(1 << 12, '\0');

@@ -73,6 +73,14 @@ TEST(BenchCache, TheTutorialsToyComputesWhatTutorialsCount) {
                    naive["seconds"].get<double>() / cached["seconds"].get<double>());
 }
 
+TEST(BenchCache, TheTutorialsToyTakesTheTutorialsFlags) {
+  const cli::Captured captured =
+      cli::run_captured({"bench", "cache", "--toy", "--tutorial", "--hidden-size", "64",
+                         "--prompt-len", "5", "--new-tokens", "1", "--repeats", "1"});
+  ASSERT_EQ(captured.exit_status, 0) << captured.err;
+  EXPECT_THAT(captured.out, testing::HasSubstr("K and V of the cache: (6, 64) each"));
+}
+
 // tests/data/plain_attention.txt: one head by numpy in float64.
 TEST(PlainAttention, IsWhatNumpyComputes) {
   std::ifstream file(test_data() + "/plain_attention.txt");

@@ -5,7 +5,7 @@
 namespace pagoda::terminal {
 namespace {
 
-// What is captured goes to a file.
+// Captured text goes to a file.
 TEST(ProgressBar, WhereStderrIsNoTerminalALineComesEveryFiveSeconds) {
   ManualClock clock;
   testing::internal::CaptureStderr();

@@ -47,7 +47,7 @@ TEST(CacheAdvice, MemoryThatGivesMostOfTheRise) {
   ASSERT_EQ(advice.size(), 1u);
   EXPECT_EQ(advice[0].kind, AdviceKind::kMemory);
   EXPECT_EQ(advice[0].text, "2.00 GiB more would raise hits from 61 to 74 %");
-  EXPECT_EQ(advice[0].bytes_more, 2048 << 20);
+  EXPECT_EQ(advice[0].bytes_more, std::int64_t{2048} << 20);
   EXPECT_EQ(advice[0].hit_rate_now, 0.61);
   EXPECT_EQ(advice[0].hit_rate, 0.74);
 }
