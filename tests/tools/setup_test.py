@@ -99,6 +99,7 @@ class Setup(unittest.TestCase):
 
     def test_modules_and_versions_of_programs_can_be_asked_for(self):
         self.program("patchelf", "echo patchelf 0.14.3")
+        self.program("python3", f'exec {sys.executable} "$@"')
         ran = self.run_setup(SYSTEMS["debian-12"], "for probe in module:json module:no_such_module patchelf:0.14.3"
                              " patchelf:0.14.5; do if is_present $probe; then echo $probe; fi; done")
         self.assertEqual(ran.stdout.split(), ["module:json", "patchelf:0.14.3"], ran.stderr)
