@@ -24,6 +24,12 @@ void print_figures(const ChatReply& answer) {
              answer.finish_reason == "stop" ? "" : "; ended by " + answer.finish_reason);
 }
 
+// What goes to stderr after the text begins on a line of its own, also where both go to one pipe.
+void end_text() {
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 void ChatSession::reset() {
@@ -52,7 +58,7 @@ Status ChatSession::ask(const std::string& question) {
     return !answer.ok() && answer.error().code == ErrorCode::kOutOfRange && !has_shown;
   };
   while (is_too_long() && drop_turns()) answer = complete();
-  if (answer.ok() || has_shown) fmt::print("\n");
+  if (answer.ok() || has_shown) end_text();
   if (!answer.ok()) {
     messages_ = before;  // also what was left out in vain
     return answer.error();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/ranks_backend.h"
+#include "model/kv_groups.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
@@ -27,6 +28,26 @@ Result<std::unique_ptr<engine::Backend>> on_cpu(const model::Config& config,
   return std::unique_ptr<engine::Backend>(std::move(backend));
 }
 
+// On a CPU the number of blocks is said in bytes.
+Result<engine::BackendOptions> with_blocks(const DeviceOptions& device, const model::Config& config,
+                                           const kernels::KernelSet& kernels,
+                                           engine::BackendOptions options) {
+  if (!device.gpu_blocks) return options;
+  RETURN_IF_ERROR(model::check_kv_cache_dtype(config, options.kv_cache_dtype));
+  const kv::memory::CacheGroupPlan plan =
+      model::plan_kv_groups(config, kernels, options.kv_cache_dtype, options.block_tokens);
+  options.kv_bytes = *device.gpu_blocks * plan.layouts.front().page_bytes();
+  return options;
+}
+
+// A share of a GPU's memory is never passed over in silence where no GPU computes.
+void warn_of_gpu_share(const DeviceOptions& device) {
+  if (device.gpu_memory_utilization == DeviceOptions{}.gpu_memory_utilization) return;
+  terminal::print_warning(
+      "`gpu_memory_utilization` bounds nothing on a CPU: `num_gpu_blocks_override` or, of a "
+      "server, `kv_cache_memory_bytes` bounds its KV cache");
+}
+
 engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
   return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
 }
@@ -39,11 +60,11 @@ bool shows_nvidia_gpu(const std::filesystem::path& root) {
          std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
 }
 
-Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
-                                                            const model::Config& config,
-                                                            const model::Weights& weights,
-                                                            const kernels::KernelSet& kernels,
-                                                            const engine::BackendOptions& options) {
+namespace {
+
+Result<std::unique_ptr<engine::Backend>> gpu_backend_or_none(
+    const DeviceOptions& device, const model::Config& config, const model::Weights& weights,
+    const kernels::KernelSet& kernels, const engine::BackendOptions& options) {
   if (device.ranks > 1) {
     return Error{
         ErrorCode::kUnsupported,
@@ -60,11 +81,35 @@ Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions&
   auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
   const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
                                          backend.error().code == ErrorCode::kUnsupported);
+  if (lacking && !may_fall_back && !shows_nvidia_gpu()) {
+    return Error{backend.error().code,
+                 fmt::format("`device=cuda`: there is no NVIDIA driver on this machine ({})",
+                             backend.error().message)};
+  }
   if (!lacking || !may_fall_back) return backend;
   if (backend.error().code == ErrorCode::kUnsupported || shows_nvidia_gpu()) {
     terminal::print_warning(fmt::format("{}; running on the CPU", backend.error().message));
   }
   return std::unique_ptr<engine::Backend>();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<engine::Backend>> create_gpu_backend(const DeviceOptions& device,
+                                                            const model::Config& config,
+                                                            const model::Weights& weights,
+                                                            const kernels::KernelSet& kernels,
+                                                            const engine::BackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
+                   gpu_backend_or_none(device, config, weights, kernels, options));
+  if (backend) return backend;
+  warn_of_gpu_share(device);
+  if (device.gpu_blocks) {
+    terminal::print_warning(
+        "`num_gpu_blocks_override` bounds nothing here: one prompt on a CPU has no KV cache of "
+        "blocks");
+  }
+  return backend;
 }
 
 Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
@@ -73,16 +118,27 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const kernels::KernelSet& kernels,
                                                         const engine::BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
-                   create_gpu_backend(device, config, weights, kernels, options));
-  if (!backend) return on_cpu(config, weights, kernels, options);
-  return backend;
+                   gpu_backend_or_none(device, config, weights, kernels, options));
+  if (backend) return backend;
+  warn_of_gpu_share(device);
+  ASSIGN_OR_RETURN(const engine::BackendOptions sized,
+                   with_blocks(device, config, kernels, options));
+  return on_cpu(config, weights, kernels, sized);
 }
 
 Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& device,
                                                         const LoadedModel& model,
                                                         const kernels::KernelSet& kernels,
                                                         const engine::BackendOptions& options) {
-  if (device.ranks > 1) return create_ranks_backend(device, model, kernels, options);
+  if (device.ranks > 1) {
+    warn_of_gpu_share(device);
+    if (device.gpu_blocks && !options.kv_bytes) {
+      terminal::print_warning(
+          "`num_gpu_blocks_override` bounds nothing on several ranks: `kv_cache_memory_bytes` "
+          "does");
+    }
+    return create_ranks_backend(device, model, kernels, options);
+  }
   return create_backend(device, model.config(), model.weights(), kernels, options);
 }
 

@@ -20,7 +20,8 @@ std::string missing_file_hint(const std::string& path) {
   if (path == default_model_path()) {
     return "; ./run downloads the default model, or name a model with `model`";
   }
-  return "";
+  return "; a model is a GGUF file, a folder with config.json and *.safetensors, or a name such as "
+         "Qwen/Qwen3-0.6B";
 }
 
 Status check_tokenizer(const gguf::Metadata& words, const gguf::File& file) {

@@ -193,6 +193,9 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
                                       .context_tokens = options.max_model_len,
                                       .overrides = options.overrides,
                                       .quantization = options.quantization}));
+  if (options.max_model_len > model->config().context) {
+    terminal::print_warning(beyond_training(options.max_model_len, model->config().context));
+  }
   SamplingDefaults of_model = model_sampling(model->file().metadata());
   for (const std::string& warning : of_model.warnings) terminal::print_warning(warning);
   ASSIGN_OR_RETURN(SamplingDefaults defaults,

@@ -45,6 +45,7 @@ std::vector<ControlGroup> control_groups(std::string_view controller, const std:
     const std::string mount =
         root + "sys/fs/cgroup" + (unified ? "" : "/" + std::string(controller));
     std::string path = line.substr(second + 1);
+    if (!path.starts_with('/')) continue;
     for (;;) {
       std::string folder = mount + path;
       if (!folder.ends_with('/')) folder += '/';

@@ -21,6 +21,7 @@ namespace pagoda::bench {
 struct BenchCacheOptions : BenchOptions {
   BenchCacheOptions() { repeats = 5; }
   bool toy = false;
+  std::uint32_t hidden_size = 128;  // of the toy, a multiple of 32
   std::uint32_t prompt_tokens = 256;
   std::uint32_t new_tokens = 128;
 };

@@ -3,6 +3,7 @@
 
 #include "bench/bench_engine.h"
 #include "bench/benchmarks.h"
+#include "bench/cache_figures.h"
 #include "bench/samples.h"
 #include "bench/toy_model.h"
 #include "engine/single_sequence.h"
@@ -43,10 +44,24 @@ class CacheBench {
     if (cached.answer.tokens != naive.answer.tokens) {
       return Error{ErrorCode::kCorrupt, "the outputs with and without the KV cache differ"};
     }
-    return report(naive, cached);
+    terminal::BenchReport result = report(naive, cached);
+    if (options_.toy) RETURN_IF_ERROR(add_toy_figures(result));
+    return result;
   }
 
  private:
+  // What tutorials print of their toys. Every token but the last new one is in the cache.
+  Status add_toy_figures(terminal::BenchReport& report) {
+    const std::uint32_t tokens = options_.prompt_tokens + options_.new_tokens;
+    const model::Config& config = decoder_.config();
+    ASSIGN_OR_RETURN(const double difference,
+                     logit_difference(decoder_, random_prompt(config.vocabulary, tokens, 1)));
+    add_cache_figures(report,
+                      fmt::format("({}, {}, {})", config.kv_heads, tokens - 1, config.key_dim),
+                      difference, "logits");
+    return ok_status();
+  }
+
   Result<engine::SingleOutput> answer(bool kv_cache, std::uint32_t new_tokens) {
     terminal::ProgressBar progress(kv_cache ? "with the cache" : "without the cache", "tokens",
                                    run_.clock());
@@ -85,7 +100,10 @@ class CacheBench {
                                            {"rows_computed", "tokens computed"},
                                            {"repeats", "repeats"}});
     run_.add_settings(report);
-    if (options_.toy) report.add_setting("model", "toy: one attention layer of width 128");
+    if (options_.toy) {
+      report.add_setting("model",
+                         fmt::format("toy: one attention layer of width {}", options_.hidden_size));
+    }
     report.add_setting("prompt_tokens", options_.prompt_tokens);
     report.add_setting("new_tokens", options_.new_tokens);
     const auto add_side = [&](const char* name, const CacheSide& side) {
@@ -111,7 +129,7 @@ class CacheBench {
 
 Result<terminal::BenchReport> bench_cache(const BenchCacheOptions& options, const BenchRun& run) {
   if (options.toy) {
-    const ToyModel toy(options.prompt_tokens + options.new_tokens);
+    const ToyModel toy(options.prompt_tokens + options.new_tokens, options.hidden_size);
     RETURN_IF_ERROR(model::check_kv_cache_dtype(toy.config(), options.kv_cache_dtype));
     return CacheBench(options, run, toy.config(), toy.weights()).measure();
   }

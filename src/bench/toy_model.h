@@ -1,5 +1,5 @@
-// The model of KV cache tutorials: one attention layer of width 128, no feed-forward, seeded random
-// weights. It answers nothing of sense; it shows what the cache saves when little else is computed.
+// The model of KV cache tutorials: one attention layer, no feed-forward, seeded random weights. It
+// answers nothing of sense; it shows what the cache saves when little else is computed.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,8 @@ namespace pagoda::bench {
 // Does not move: the weights point into it.
 class ToyModel {
  public:
-  explicit ToyModel(std::uint32_t context_tokens);
+  // `width`: a multiple of 32.
+  explicit ToyModel(std::uint32_t context_tokens, std::uint32_t width = 128);
   ToyModel(const ToyModel&) = delete;
   ToyModel& operator=(const ToyModel&) = delete;
 

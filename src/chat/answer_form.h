@@ -45,9 +45,12 @@ enum class ArgumentType : std::uint8_t {
   kJson,
 };
 
+enum class JsonKind : std::uint8_t { kAny, kNumber, kBoolean, kNull, kArray, kObject };
+
 struct KeyEnd {
   std::string text;  // ">\n", "\" string=\"true\">"
   ArgumentType type = ArgumentType::kBySchema;
+  JsonKind kind = JsonKind::kAny;  // of kJson: templates write this end before such values alone
 
   bool operator==(const KeyEnd&) const = default;
 };

@@ -37,6 +37,23 @@ std::string quoted_text(const TaggedArguments& tagged, const std::string& text) 
   return is_plain ? text : tagged.text_begin + text + tagged.text_end;
 }
 
+JsonKind kind_of(const Json& value) {
+  if (value.is_number()) return JsonKind::kNumber;
+  if (value.is_boolean()) return JsonKind::kBoolean;
+  if (value.is_null()) return JsonKind::kNull;
+  return value.is_array() ? JsonKind::kArray : JsonKind::kObject;
+}
+
+const KeyEnd& key_end_before(const TaggedArguments& tagged, const Json& value) {
+  const KeyEnd* chosen = &tagged.key_ends.front();
+  for (const KeyEnd& end : tagged.key_ends) {
+    if (end.type != (value.is_string() ? ArgumentType::kString : ArgumentType::kJson)) continue;
+    chosen = &end;
+    if (value.is_string() || end.kind == JsonKind::kAny || end.kind == kind_of(value)) break;
+  }
+  return *chosen;
+}
+
 std::string tagged_value(const TaggedArguments& tagged, const std::string& key, const Json& value);
 
 // Tags within tags; members that are null are left out, as templates do.
@@ -50,15 +67,10 @@ std::string nested_value(const TaggedArguments& tagged, const Json& value) {
 }
 
 std::string tagged_value(const TaggedArguments& tagged, const std::string& key, const Json& value) {
-  const bool is_text = value.is_string();
-  const KeyEnd* end = &tagged.key_ends.front();
-  for (const KeyEnd& one : tagged.key_ends) {
-    if (one.type == (is_text ? ArgumentType::kString : ArgumentType::kJson)) end = &one;
-  }
-  std::string text = tagged.key_begin + key + end->text;
+  std::string text = tagged.key_begin + key + key_end_before(tagged, value).text;
   if (tagged.nests && value.is_structured()) {
     text += nested_value(tagged, value);
-  } else if (is_text) {
+  } else if (value.is_string()) {
     text += quoted_text(tagged, value.get<std::string>());
   } else {
     text += spaced_json(value);

@@ -169,26 +169,37 @@ class CallDeriver {
     struct Typed {
       ChatJson value;
       std::string_view begins;
+      JsonKind kind;
     };
-    const std::vector<Typed> kinds = {
-        {7310, "7310"}, {true, "true"}, {ChatJson::array({7310}), "["}, {{{"inner", 7310}}, "{"}};
-    std::vector<KeyEnd>& ends = form_.tagged.key_ends;
-    ends = {{of_text, ArgumentType::kBySchema}};
+    const std::vector<Typed> kinds = {{7310, "7310", JsonKind::kNumber},
+                                      {true, "true", JsonKind::kBoolean},
+                                      {ChatJson::array({7310}), "[", JsonKind::kArray},
+                                      {{{"inner", 7310}}, "{", JsonKind::kObject}};
+    form_.tagged.key_ends = {{of_text, ArgumentType::kBySchema}};
     for (const Typed& kind : kinds) {
       const auto text = tail({{0, {{kProbeKeys[0], kind.value}}}});
       const auto end = text ? between(*text, kProbeKeys[0], kind.begins) : std::nullopt;
-      const bool known = !end || std::any_of(ends.begin(), ends.end(),
-                                             [&](const KeyEnd& one) { return one.text == *end; });
-      if (known || end->size() > 64) continue;
-      ends.front().type = ArgumentType::kString;
-      ends.push_back({*end, ArgumentType::kJson});
+      if (end) add_json_end(*end, kind.kind);
     }
+  }
+
+  // An end that stands before values of several kinds is one of any.
+  void add_json_end(const std::string& text, JsonKind kind) {
+    std::vector<KeyEnd>& ends = form_.tagged.key_ends;
+    const auto known =
+        std::find_if(ends.begin(), ends.end(), [&](const KeyEnd& one) { return one.text == text; });
+    if (known != ends.end()) {
+      known->kind = JsonKind::kAny;
+      return;
+    }
+    if (text.size() > 64) return;
+    ends.front().type = ArgumentType::kString;
+    ends.push_back({text, ArgumentType::kJson, kind});
   }
 
   // The word may be the type that stands before the value, too.
   void find_null_end() {
-    std::vector<KeyEnd>& ends = form_.tagged.key_ends;
-    if (ends.size() == 1) return;
+    if (form_.tagged.key_ends.size() == 1) return;
     const auto text = tail({{0, {{kProbeKeys[0], nullptr}}}});
     const std::size_t key = text ? text->find(kProbeKeys[0]) : kNowhere;
     if (key == kNowhere) return;
@@ -196,10 +207,7 @@ class CallDeriver {
     const std::size_t closes = text->find(core(form_.tagged.value_end), from);
     const std::size_t value = closes == kNowhere ? kNowhere : text->rfind("null", closes);
     if (value == kNowhere || value < from) return;
-    const std::string end = text->substr(from, value - from);
-    const bool known =
-        std::any_of(ends.begin(), ends.end(), [&](const KeyEnd& one) { return one.text == end; });
-    if (!known && end.size() <= 64) ends.push_back({end, ArgumentType::kJson});
+    add_json_end(text->substr(from, value - from), JsonKind::kNull);
   }
 
   // Some templates write texts that look like tags between quotes of their own.

@@ -75,6 +75,17 @@ void read(const Place& place, ArgumentType& field) {
             field);
 }
 
+void read(const Place& place, JsonKind& field) {
+  read_word(place,
+            {{"any", JsonKind::kAny},
+             {"number", JsonKind::kNumber},
+             {"boolean", JsonKind::kBoolean},
+             {"null", JsonKind::kNull},
+             {"array", JsonKind::kArray},
+             {"object", JsonKind::kObject}},
+            field);
+}
+
 void read(const Place& place, CallIdStyle& field) {
   read_word(
       place,
@@ -132,7 +143,11 @@ class ObjectReader {
 };
 
 void read(const Place& place, KeyEnd& field) {
-  ObjectReader(place).must("text", field.text).may("type", field.type).end();
+  ObjectReader(place)
+      .must("text", field.text)
+      .may("type", field.type)
+      .may("kind", field.kind)
+      .end();
 }
 
 void read(const Place& place, TaggedArguments& field) {

@@ -153,9 +153,14 @@ void add_bench_serve(const BenchCommand& bench) {
   const CommandSpec command =
       bench.app.add_subcommand("serve", "load on a running OpenAI-compatible server");
   const auto options = std::make_shared<loadgen::ServeLoadOptions>();
+  command.group("Server");
   add_server_options(command, *options);
+  command.group("Workload");
   add_workload_options(command, *options);
+  command.group("Sending");
   add_sending_options(command, *options);
+  command.used_most({"--url", "--served-model", "--api-key", "--chat", "--workload", "--requests",
+                     "--input-tokens", "--output-tokens", "--rate", "--concurrency"});
   command.footer(kBenchServeExamples);
   command.callback([bench, options] { bench.exit_status = run_serve_load(bench, *options); });
 }

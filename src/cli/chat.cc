@@ -161,6 +161,7 @@ void add_context_options(const CommandSpec& command, ChatOptions& options) {
 void add_chat_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand("chat", "Chat in the terminal");
   const auto options = std::make_shared<ChatOptions>();
+  command.group("Model");
   add_model_option(command, options->local.model);
   add_revision_option(command, options->revision);
   add_tokenizer_option(command, options->local.tokenizer);
@@ -168,30 +169,38 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   add_quantization_options(command, options->local.quantization);
   add_generation_options(command, options->local.generation);
   add_trust_option(command, options->trusts_remote_code);
+  command.add_option("--chat-template", options->local.chat_template,
+                     "file with a chat template (default: the model's own)");
+  command.group("Server");
   command.add_option("--url", options->url, "a server to chat with instead, http[s]://HOST:PORT");
   command.add_option("--served-model", options->served_model,
                      "model to ask the server for; with --url, --model means the same (default: "
                      "the one it serves)");
   const Flag model = command.flag("--model");
   add_access_options(command, options->access, "key for the server");
+  command.group("Conversation");
   command.add_option("--system", options->session.system, "system message");
   command.add_option("-p,--prompt", options->prompt,
                      "ask this once and end; \"-\" reads it from stdin");
-  command.add_option("--chat-template", options->local.chat_template,
-                     "file with a chat template (default: the model's own)");
+  add_context_options(command, *options);
+  command.group("Output");
   add_sampling_options(command, options->session.sampling);
+  command.group("Device");
   command.add_option("-t,--threads", options->local.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
+  add_device_options(command, options->local.device);
+  command.group("KV cache");
   command
       .add_option("-c,--max-model-len", options->local.max_model_len,
                   "context in tokens (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
-  add_context_options(command, *options);
   add_kv_cache_dtype_options(command, options->local.kv_cache_dtype);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_kv_policy_option(command, options->local.kv_policy);
+  command.group("Draft tokens");
   add_speculation_options(command, options->local.speculation);
-  add_device_options(command, options->local.device);
+  command.used_most({"--model", "--url", "--system", "--prompt", "--max-tokens", "--temp",
+                     "--top-p", "--max-model-len", "--threads", "--device"});
   command.footer(kChatExamples);
   command.callback([options, model, &exit_status] {
     // PAGODA_MODEL is where the program finds a model of its own.

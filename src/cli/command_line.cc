@@ -11,6 +11,7 @@
 #include "cli/field_flags.h"
 #include "cli/flag_variables.h"
 #include "cli/foreign_flags.h"
+#include "cli/foreign_variables.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "gguf/mapping_faults.h"
@@ -96,6 +97,15 @@ const char* prompt_hint(std::string_view command) {
   return has_prompt ? "; a prompt stands behind -p" : "";
 }
 
+// An option that was typed twice is named once.
+std::string each_once(const std::vector<std::string>& messages) {
+  std::vector<std::string> once;
+  for (const std::string& message : messages) {
+    if (std::find(once.begin(), once.end(), message) == once.end()) once.push_back(message);
+  }
+  return fmt::format("{}", fmt::join(once, "; "));
+}
+
 // Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped
 // --api-key or without it: values are never shown, and of other words those that resemble a flag or
 // a command, and a plain one in the command's place. `words`: all of the command line.
@@ -122,7 +132,7 @@ std::string unknown_words(const CommandLine::Outcome& outcome,
     }
   }
   if (messages.empty() && !hidden.empty()) messages.push_back(hidden);
-  return fmt::format("{}", fmt::join(messages, "; "));
+  return each_once(messages);
 }
 
 // True: a flag of several letters behind one dash, as other servers have them. Values that stand
@@ -153,7 +163,7 @@ std::string foreign_short_flags(const std::vector<std::string>& words,
     messages.push_back(hint ? fmt::format("unknown option {} ({})", name, *hint)
                             : fmt::format("unknown option {}", name));
   }
-  return has_short ? fmt::format("{}", fmt::join(messages, "; ")) : "";
+  return has_short ? each_once(messages) : "";
 }
 
 // Takes flags of other servers that change nothing here out of the words of a command that people
@@ -174,12 +184,36 @@ void take_idle_flags(const CommandLine& command_line, std::vector<std::string>& 
   }
 }
 
-void warn_of_variables(const CommandLine& command_line) {
+std::span<const char* const> environment() {
   std::size_t count = 0;
   while (environ[count] != nullptr) ++count;
-  for (const std::string& warning : unknown_variables({environ, count}, command_line.variables())) {
+  return {environ, count};
+}
+
+void warn_of_variables(const CommandLine& command_line) {
+  for (const std::string& warning : unknown_variables(environment(), command_line.variables())) {
     print_warning(warning);
   }
+}
+
+// Says which variables of other servers are read, and what the others are called here.
+std::vector<ReadVariable> read_variables(const CommandLine& command_line,
+                                         const std::vector<std::string>& words) {
+  const CommandLine::Place place = command_line.place_of(words);
+  ForeignVariables found = read_foreign_variables(place.command, environment(), place.possible,
+                                                  command_line.given(words));
+  for (const std::string& note : found.notes) print_note(note);
+  for (const std::string& warning : found.warnings) print_warning(warning);
+  return std::move(found.read);
+}
+
+// The words with what the variables say behind the command.
+std::vector<std::string> with_variables(std::vector<std::string> words,
+                                        std::span<const ReadVariable> variables) {
+  for (const ReadVariable& variable : variables) {
+    words.insert(words.begin() + 1, {variable.flag, variable.value});
+  }
+  return words;
 }
 
 bool asks_for_text(const std::vector<std::string>& words) {
@@ -258,19 +292,21 @@ int run_command_line(int argc, const char* const* argv) {
     return kUsageError;
   }
   words = command_line.with_dashes(std::move(words));
+  std::vector<ReadVariable> variables;
   if (!asks_for_text(words)) {
     warn_of_variables(command_line);
     take_idle_flags(command_line, words);
+    variables = read_variables(command_line, words);
   }
   const CommandLine::Place place = command_line.place_of(words);
   std::string error = foreign_short_flags(words, place);
   if (error.empty()) {
-    const CommandLine::Outcome outcome = command_line.parse(words);
+    const CommandLine::Outcome outcome = command_line.parse(with_variables(words, variables));
     if (outcome.exit_status) return *outcome.exit_status;
     if (outcome.error.empty()) return exit_status;
     // Words that nothing takes explain a missing command, too.
     const std::string unknown = unknown_words(outcome, words);
-    error = unknown.empty() ? outcome.error : unknown;
+    error = unknown.empty() ? with_foreign_variable(outcome.error, variables) : unknown;
   }
   print_error(error);
   fmt::print(stderr, "see: pagoda {}{}--help\n", place.command, place.command.empty() ? "" : " ");

@@ -11,13 +11,15 @@ void add_device_options(const CommandSpec& command, app::DeviceOptions& options)
                       {"cuda", app::DeviceKind::kCuda}},
                      "device: auto (a usable GPU, else the CPU), cpu or cuda (default auto)");
   command
-      .add_option("--gpu-memory-utilization", options.gpu_memory_utilization,
-                  "share of the GPU's memory for weights, workspace and cache (default 0.92)")
+      .add_option("--gpu-memory-utilization,--mem-fraction-static", options.gpu_memory_utilization,
+                  "share of the GPU's memory for weights, workspace and cache; bounds nothing on a "
+                  "CPU, and "
+                  "says so (default 0.92)")
       .range(0.01, 1.0);
   command
       .add_option("--tensor-parallel-size", options.ranks,
-                  "processes that compute the model together, on CPUs, with the answers of one; "
-                  "also -tp (default 1)")
+                  "processes that compute the model together, on CPUs, with the answers of one "
+                  "(default 1)")
       .range(1u, ranks::kRanksMax);
   command
       .add_option("--rank-timeout", options.rank_timeout_s,
@@ -26,7 +28,7 @@ void add_device_options(const CommandSpec& command, app::DeviceOptions& options)
       .range(1.0, 3600.0);
   command
       .add_option("--num-gpu-blocks-override", options.gpu_blocks,
-                  "KV blocks on a GPU (default: as many as its memory holds)")
+                  "KV blocks, on a CPU too (default: as many as the memory for them holds)")
       .range(1u, 1u << 31);
 }
 

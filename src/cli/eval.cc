@@ -90,6 +90,7 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
       app.add_subcommand("eval", "What KV formats and KV policies cost in quality, beside bf16");
   const auto options = std::make_shared<eval::EvalOptions>();
   const auto revision = std::make_shared<std::string>();
+  command.group("Model");
   add_model_option(command, options->model);
   add_revision_option(command, *revision);
   add_tokenizer_option(command, options->load.tokenizer);
@@ -99,6 +100,7 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
       .add_option("-c,--max-model-len", options->load.context_tokens,
                   "context in tokens (default: the model's)")
       .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  command.group("Device");
   add_device_options(command, options->device);
   command
       .add_option("--block-size", options->block_size,
@@ -106,16 +108,21 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
       .range(1u, 4096u);
   command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
       .range(1u, 1024u);
+  command.group("What is compared");
   options->baseline = eval::kv_configuration(std::string(eval::kBaselineName)).value();
   add_kv_configurations_option(command, options->configurations);
   const auto policies = std::make_shared<std::vector<eval::EvalConfiguration>>();
   add_policy_configurations_option(command, *policies);
   const auto skipped = std::make_shared<model::KvCacheDtype>();
   add_skip_layers_option(command, *skipped);
+  command.group("What is measured");
   add_measuring_options(command, *options);
+  command.group("Report");
   command.add_flag("--json", options->json, "one JSON object on stdout instead of a table");
   command.add_option("--plot", options->plot, "draw quality over memory into this SVG file")
       .type_name("FILE");
+  command.used_most({"--model", "--kv", "--policy", "--file", "--quick", "--max-model-len",
+                     "--device", "--threads", "--json", "--plot"});
   command.footer(kEvalExamples);
   command.callback([options, policies, skipped, revision, command_line, &exit_status] {
     const Result<std::string> model = app::with_revision(options->model, *revision);

@@ -44,11 +44,15 @@ struct Overridden {
   const char* by;
 };
 constexpr std::array kOverridden = {Overridden{"--cache-type-k", "--kv-cache-dtype"},
-                                    Overridden{"--cache-type-v", "--kv-cache-dtype"}};
+                                    Overridden{"--cache-type-v", "--kv-cache-dtype"},
+                                    Overridden{"--kv-host-size", "--kv-offloading-size"},
+                                    Overridden{"--kv-offloading-size", "--kv-host-size"}};
 
 bool is_given(const CLI::Option& option, const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return option.check_name(word.substr(0, word.find('=')));
+    const bool has_glued_value = word.size() > 2 && word[0] == '-' && word[1] != '-';  // "-c8192"
+    return option.check_name(word.substr(0, word.find('='))) ||
+           (has_glued_value && option.check_name(word.substr(0, 2)));
   });
 }
 
@@ -124,6 +128,18 @@ std::string refused_variable(CLI::App& command, const std::vector<std::string>& 
     if (!refusal.empty()) return fmt::format("{}: {}", option->get_envname(), refusal);
   }
   return {};
+}
+
+std::vector<std::string> given_flags(const CLI::App& command,
+                                     const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::string& variable = option->get_envname();
+    const bool is_set = !variable.empty() && std::getenv(variable.c_str()) != nullptr;
+    if (!is_set && !is_given(*option, words)) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
 }
 
 std::vector<std::string> variables_of(const CLI::App& command) {

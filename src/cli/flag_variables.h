@@ -27,6 +27,10 @@ std::string with_variable(const std::string& message, CLI::App& command);
 // parser leave such a value out without a word.
 std::string refused_variable(CLI::App& command, const std::vector<std::string>& words);
 
+// The long names of the command's flags that are among the words, or whose variable is set.
+std::vector<std::string> given_flags(const CLI::App& command,
+                                     const std::vector<std::string>& words);
+
 // The variables of all flags of a command and of those below it.
 std::vector<std::string> variables_of(const CLI::App& command);
 

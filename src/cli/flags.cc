@@ -268,6 +268,9 @@ CommandSpec CommandSpec::add_subcommand(const std::string& name,
 
 void CommandSpec::require_subcommand() const { app_->require_subcommand(1); }
 void CommandSpec::group(const std::string& name) const { app_->option_defaults()->group(name); }
+void CommandSpec::used_most(std::initializer_list<const char*> names) const {
+  for (const char* const name : names) app_->get_option(name)->group(kUsedMost);
+}
 void CommandSpec::footer(const std::string& text) const { app_->footer(text); }
 void CommandSpec::callback(std::function<void()> action) const {
   app_->callback(std::move(action));
@@ -427,6 +430,10 @@ void CommandLine::add_environment_variables(const std::vector<std::string>& word
 }
 
 std::vector<std::string> CommandLine::variables() const { return variables_of(*app_); }
+
+std::vector<std::string> CommandLine::given(const std::vector<std::string>& words) const {
+  return given_flags(*named_commands(*app_, words).back(), words);
+}
 
 std::vector<std::string> CommandLine::with_dashes(std::vector<std::string> words) const {
   const std::vector<CLI::App*> commands = named_commands(*app_, words);

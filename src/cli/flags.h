@@ -79,6 +79,8 @@ class CommandSpec {
   void require_subcommand() const;
   // The heading of the help under which the flags that are added next stand.
   void group(const std::string& name) const;
+  // Puts flags that were added under the heading that stands first in the help.
+  void used_most(std::initializer_list<const char*> names) const;
   // Text below the flags in the help.
   void footer(const std::string& text) const;
   // Sets the action that runs once the command was chosen and all its flags were read.
@@ -159,6 +161,10 @@ class CommandLine {
 
   // The variables of all flags of all commands.
   std::vector<std::string> variables() const;
+
+  // The long names of the named command's flags that are among the words, or to which the
+  // environment gives a value.
+  std::vector<std::string> given(const std::vector<std::string>& words) const;
 
   // Flags of the named command that were typed with underscores for dashes, as vLLM takes them, in
   // their own spelling; everything else as it is.

@@ -82,8 +82,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--max-seq-len", kTensorrt, "--max-model-len"},
     {"--ctx-size", kLlama, "--max-model-len"},
     {"--num-ctx", kOllama, "--max-model-len"},
-    {"--max-running-requests", kSglang, "--max-num-seqs"},
-    {"--max-batch-size", kTensorrt, "--max-num-seqs"},
     {"--parallel", kLlama, "--max-num-seqs"},
     {"--chunked-prefill-size", kSglang, "--max-num-batched-tokens"},
     {"--max-prefill-tokens", kSglang, "--max-num-batched-tokens"},
@@ -109,7 +107,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--slot-prompt-similarity", kLlama, kAnyPrefix},
     {"--cache-reuse", kLlama, kNoPieces},
     {"--radix-eviction-policy", kSglang, "--kv-eviction"},
-    {"--kv-offloading-size", kVllm, "--kv-host-size", kUnit},
     {"--swap-space", kVllm, "--kv-host-size", kUnit},
     {"--hicache-size", kSglang, "--kv-host-size", kUnit},
     {"--hicache-ratio", kSglang, "--kv-host-size"},
@@ -309,6 +306,9 @@ constexpr auto kIdleFlags = std::to_array<IdleFlag>({
     {"--enable-deterministic-inference", kSglang, kAlways},
 });
 
+constexpr std::string_view kYes = "true|True|on|1";
+constexpr std::string_view kNo = "false|False|off|0";
+
 // Returns the name of a flag as tables write it.
 std::string plain_name(std::string_view word) {
   std::string flag(word.substr(0, word.find('=')));
@@ -355,9 +355,14 @@ std::optional<std::string> foreign_flag_hint(std::string_view word,
                          row.more.starts_with(' ') ? " here" : row.more);
     }
   }
-  const IdleFlag* const idle = find_idle(word);
-  if (idle == nullptr) return std::nullopt;
-  return fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why);
+  if (const IdleFlag* const idle = find_idle(word)) {
+    return fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why);
+  }
+  constexpr std::string_view kNegation = "--no-";
+  if (!name.starts_with(kNegation)) return std::nullopt;
+  const IdleFlag* const asked = find_idle("--" + name.substr(kNegation.size()));
+  if (asked == nullptr) return std::nullopt;
+  return fmt::format("{}'s {} is not possible here: {}", asked->program, shown, asked->why);
 }
 
 std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view next,
@@ -367,8 +372,11 @@ std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view 
   const std::string_view shown = word.substr(0, word.find('='));
   const bool is_joined = shown.size() < word.size();
   const std::string_view value = is_joined ? word.substr(shown.size() + 1) : next;
-  const bool has_value = !value.empty() && is_among(idle->values, value);
+  const bool has_value =
+      !value.empty() && is_among(idle->values.empty() ? kYes : idle->values, value);
   if (idle->needs_value && !has_value) return std::nullopt;
+  // What is always so cannot be asked not to be.
+  if (idle->values.empty() && (is_joined ? !has_value : is_among(kNo, value))) return std::nullopt;
   return TakenFlag{fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why),
                    has_value && !is_joined ? std::size_t{2} : std::size_t{1}};
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/options.h"
+
 namespace pagoda::cli {
 namespace {
 
@@ -63,6 +65,17 @@ std::string variables_note(const CLI::App& app) {
   return "";
 }
 
+// Moves the part of a help that begins with one heading before the part that begins with another.
+void put_first(const std::string& heading, const std::string& first, std::string& text) {
+  const std::size_t begin = text.find(heading);
+  const std::size_t to = text.find(first);
+  if (begin == std::string::npos || to == std::string::npos || to > begin) return;
+  const std::size_t end = std::min(text.find("\n\n", begin + 2), text.size());
+  const std::string part = text.substr(begin, end - begin);
+  text.erase(begin, end - begin);
+  text.insert(to, part);
+}
+
 class HelpFormat final : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,
@@ -72,6 +85,8 @@ class HelpFormat final : public CLI::Formatter {
       text.erase(at, 1);
     }
     while (text.ends_with("\n\n")) text.pop_back();
+    put_first(fmt::format("\n\n{}:\n", kUsedMost),
+              fmt::format("\n\n{}:\n", app->get_groups().front()), text);
     return text;
   }
 
@@ -79,7 +94,11 @@ class HelpFormat final : public CLI::Formatter {
     if (is_positional) return option->get_name(true, false);
     std::vector<std::string> names;
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) {
+      const std::string_view two_letters = two_letter_flag("--" + name);
+      if (!two_letters.empty()) names.emplace_back(two_letters);
+      names.push_back("--" + name);
+    }
     return fmt::format("{}", fmt::join(names, ", "));
   }
 

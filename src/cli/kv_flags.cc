@@ -59,13 +59,13 @@ void add_kv_cache_dtype_options(const CommandSpec& command, model::KvCacheDtype&
       .add_parsed(
           "--cache-type-k",
           [&dtype](const std::string& name) { return choose_element(name, dtype.keys); },
-          "what cached keys are kept as; also -ctk (default as --kv-cache-dtype)")
+          "what cached keys are kept as (default as --kv-cache-dtype)")
       .among(names);
   command
       .add_parsed(
           "--cache-type-v",
           [&dtype](const std::string& name) { return choose_element(name, dtype.values); },
-          "what cached values are kept as; also -ctv (default as --kv-cache-dtype)")
+          "what cached values are kept as (default as --kv-cache-dtype)")
       .among(names);
   names.insert(names.begin() + 1, "k8v4");
   command

@@ -26,6 +26,13 @@ std::string environment_name(const std::string& long_flag) {
   return name;
 }
 
+std::string_view two_letter_flag(std::string_view long_flag) {
+  for (const auto& [two_letters, name] : kTwoLetterFlags) {
+    if (name == long_flag) return two_letters;
+  }
+  return {};
+}
+
 std::vector<std::string> with_long_flags(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace pagoda::cli {
 
 // "--kv-disk" -> "PAGODA_KV_DISK"
 std::string environment_name(const std::string& long_flag);
+
+// "-ctk" for "--cache-type-k"; empty where a flag has no name of several letters behind one dash.
+std::string_view two_letter_flag(std::string_view long_flag);
 
 // llama.cpp's two-letter flags ("-ctk f16") in their long form, everything else as it is.
 std::vector<std::string> with_long_flags(int argc, const char* const* argv);
@@ -27,6 +31,7 @@ inline Error invalid(std::string message) {
 inline constexpr int kInterrupted = 130;
 
 using terminal::print_error;
+using terminal::print_note;
 using terminal::print_warning;
 
 }  // namespace pagoda::cli

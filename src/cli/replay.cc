@@ -51,10 +51,24 @@ struct ReplayFlags {
   FleetFlags fleet;
 };
 
-Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view list) {
+// The cache's own policies, and belady, which is none of them.
+std::vector<const kv::EvictionPolicy*> every_policy() {
   std::vector<const kv::EvictionPolicy*> every(kv::eviction_policies().begin(),
                                                kv::eviction_policies().end());
   every.push_back(nullptr);
+  return every;
+}
+
+std::string policy_names() {
+  std::string names;
+  for (const kv::EvictionPolicy* const policy : every_policy()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", replay::policy_name(policy));
+  }
+  return names;
+}
+
+Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view list) {
+  const std::vector<const kv::EvictionPolicy*> every = every_policy();
   std::vector<const kv::EvictionPolicy*> asked;
   for (bool more = true; more;) {
     const std::size_t comma = list.find(',');
@@ -68,10 +82,7 @@ Result<std::vector<const kv::EvictionPolicy*>> parse_policies(std::string_view l
       known = true;
     }
     if (known) continue;
-    std::string names = "all";
-    for (const kv::EvictionPolicy* const policy : every)
-      names += fmt::format(", {}", replay::policy_name(policy));
-    return invalid(fmt::format("--policy: '{}' is not one of {}", word, names));
+    return invalid(fmt::format("--policy: '{}' is not one of all, {}", word, policy_names()));
   }
   return asked;
 }
@@ -148,8 +159,7 @@ void add_replay_command(const CommandSpec& app, int& exit_status) {
   command.add_option("TRACE", flags->traces, "request traces (JSONL, plain or gzip)").required();
   command
       .add_option("--policy", flags->policy,
-                  "lru, fifo, lfu, slru, s3fifo, arc, ttl, cost, continuation, belady; several "
-                  "with commas (all; lru with --servers)")
+                  fmt::format("{}; several with commas (all; lru with --servers)", policy_names()))
       .type_name("LIST");
   command
       .add_option("--capacity", flags->capacity,

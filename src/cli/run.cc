@@ -60,6 +60,31 @@ void add_sampling_options(const CommandSpec& command, RunOptions& options) {
                      "sampling seed (default: a fresh one, printed at the end)");
 }
 
+// Adds what decides how the output is computed, and not what it is.
+void add_computing_options(const CommandSpec& command, RunOptions& options) {
+  command.group("Device");
+  command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
+      .range(1u, 1024u);
+  add_device_options(command, options.device);
+  command
+      .add_option("--max-num-batched-tokens", options.batched_tokens_max,
+                  "prompt tokens computed at a time (default 512)")
+      .range(1u, 1u << 16);
+  command.group("KV cache");
+  command
+      .add_option("-c,--max-model-len", options.max_model_len,
+                  "context in tokens, prompt and output (default: the model's)")
+      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  add_kv_cache_dtype_options(command, options.kv_cache_dtype);
+  add_kv_policy_option(command, options.kv_policy);
+  command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
+      .range(1u, 4096u);
+  command.add_flag("--no-kv-cache", options.no_kv_cache,
+                   "compute the whole sequence again for every token: same text, slower");
+  command.group("Draft tokens");
+  add_speculation_options(command, options.speculation);
+}
+
 // The flags by which a prompt is given, or is forgotten.
 struct PromptFlags {
   Flag model;
@@ -93,6 +118,7 @@ void check_prompt(const PromptFlags& flags, const RunOptions& options) {
 void add_run_command(const CommandSpec& app, int& exit_status) {
   const CommandSpec command = app.add_subcommand("run", "Complete one prompt in the terminal");
   const auto options = std::make_shared<RunOptions>();
+  command.group("Model");
   add_model_option(command, options->model);
   add_revision_option(command, options->revision);
   add_tokenizer_option(command, options->tokenizer);
@@ -100,6 +126,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
   add_quantization_options(command, options->quantization);
   add_generation_options(command, options->generation);
   add_trust_option(command, options->trusts_remote_code);
+  command.group("Prompt");
   const PromptFlags prompt = {
       .model = command.flag("--model"),
       .text = command.add_option("-p,--prompt", options->prompt,
@@ -108,30 +135,16 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
                   .add_option("-f,--file", options->file,
                               "file with the text to continue; \"-\" is stdin")
                   .type_name("FILE")};
+  command.add_flag("--special", options->special,
+                   "recognise special tokens such as <|im_start|> in the prompt");
+  command.group("Output");
   command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
       .range(1u, 1u << 30);
   add_sampling_options(command, *options);
-  command.add_flag("--no-kv-cache", options->no_kv_cache,
-                   "compute the whole sequence again for every token: same text, slower");
-  command.add_flag("--special", options->special,
-                   "recognise special tokens such as <|im_start|> in the prompt");
   command.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
-  command.add_option("-t,--threads", options->threads, "threads (default: usable cores)")
-      .range(1u, 1024u);
-  command
-      .add_option("-c,--max-model-len", options->max_model_len,
-                  "context in tokens, prompt and output (default: the model's)")
-      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
-  add_device_options(command, options->device);
-  add_speculation_options(command, options->speculation);
-  add_kv_cache_dtype_options(command, options->kv_cache_dtype);
-  add_kv_policy_option(command, options->kv_policy);
-  command.add_option("--block-size", options->block_size, "tokens in a KV block (default 16)")
-      .range(1u, 4096u);
-  command
-      .add_option("--max-num-batched-tokens", options->batched_tokens_max,
-                  "prompt tokens computed at a time (default 512)")
-      .range(1u, 1u << 16);
+  add_computing_options(command, *options);
+  command.used_most({"--model", "--prompt", "--file", "--max-tokens", "--temp", "--top-p", "--seed",
+                     "--max-model-len", "--threads", "--device"});
   command.footer(kRunExamples);
   command.callback([options, prompt, &exit_status] {
     check_prompt(prompt, *options);

@@ -193,8 +193,8 @@ void add_scheduling_options(const CommandSpec& command, serve::ServeOptions& opt
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   command
-      .add_option("--max-num-seqs", options.sequences_max,
-                  "sequences that run at once; also -np (default 64)")
+      .add_option("--max-num-seqs,--max-running-requests,--max-batch-size", options.sequences_max,
+                  "sequences that run at once (default 64)")
       .range(1u, 4096u);
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
@@ -250,6 +250,8 @@ void add_serve_options(const CommandSpec& command, serve::ServeOptions& options)
   add_scheduling_options(command, options);
   command.group("Log");
   add_log_options(command, options);
+  command.used_most({"--model", "--host", "--port", "--api-key", "--device", "--max-model-len",
+                     "--kv-cache-memory-bytes", "--kv-cache-dtype", "--max-num-seqs", "--threads"});
 }
 
 Result<server::ServerOptions> server_options(const serve::ServeOptions& options) {

@@ -32,14 +32,17 @@ constexpr const char* kSizeExamples = R"(Examples:
   pagoda size --table)";
 
 constexpr const char* kBlockSizeDefault = "16";
+constexpr const char* kElementBytes = "--bytes-per-element";
 
 // The command's options as typed. A value that came from the environment gives way to a flag it
 // does not go with; two typed flags that do not go together are an error.
 class Flags {
  public:
-  void add(const CommandSpec& command, const std::string& name, const char* kind,
+  // It is asked for by the first of its names.
+  void add(const CommandSpec& command, const std::string& names, const char* kind,
            const char* help) {
-    flags_.insert_or_assign(name, command.add_option(name, texts_[name], help).type_name(kind));
+    const std::string name = names.substr(0, names.find(','));
+    flags_.insert_or_assign(name, command.add_option(names, texts_[name], help).type_name(kind));
   }
   void add_model(const CommandSpec& command) {
     constexpr const char* kHelp =
@@ -89,7 +92,19 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
+// The format whose elements have so many bytes and no scales.
+Result<app::KvFormat> format_of_bytes(const std::string& bytes) {
+  for (const app::KvFormat& format : app::kv_formats()) {
+    const bool is_meant = format.name != "fp16" && !format.quantised();
+    if (is_meant && fmt::format("{}", format.key_bits / 8) == bytes) return format;
+  }
+  return invalid(
+      fmt::format("{}: '{}' is not 4, 2 or 1; --dtype names smaller elements, which have scales",
+                  kElementBytes, bytes));
+}
+
 Result<app::KvFormat> read_format(const Flags& flags, const std::string& fallback) {
+  if (flags.given(kElementBytes)) return format_of_bytes(flags.text(kElementBytes, ""));
   const std::string name = flags.text("--dtype", fallback);
   if (const app::KvFormat* const format = app::find_kv_format(name)) return *format;
   std::string names;
@@ -157,14 +172,22 @@ Result<inspect::SizeReport> compare_heads(const Flags& flags) {
   return inspect::compare_heads(counts, query);
 }
 
+// Two flags name the format: what was typed stands above the environment.
+Status choose_format_flag(Flags& flags) {
+  if (!flags.given(kElementBytes) || !flags.given("--dtype")) return ok_status();
+  return flags.is_from_environment(kElementBytes) ? flags.refuse_beside("--dtype", {kElementBytes})
+                                                  : flags.refuse_beside(kElementBytes, {"--dtype"});
+}
+
 Result<inspect::SizeReport> answer(Flags& flags) {
   if (flags.on("--table")) {
     RETURN_IF_ERROR(flags.refuse_beside(
         "--table", {"--compare-heads", "--model", "--batch-size", "--sequence-length",
                     "--num-layers", "--num-kv-heads", "--num-heads", "--head-dim", "--dtype",
-                    "--tp-size", "--tokens", "--block-size"}));
+                    kElementBytes, "--tp-size", "--tokens", "--block-size"}));
     return inspect::known_sizes();
   }
+  RETURN_IF_ERROR(choose_format_flag(flags));
   if (flags.on("--compare-heads")) {
     RETURN_IF_ERROR(
         flags.refuse_beside("--compare-heads", {"--model", "--tokens", "--block-size"}));
@@ -198,8 +221,10 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
   flags->add(command, "--dtype", "TYPE",
              "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)");
+  flags->add(command, kElementBytes, "N",
+             "instead: 4 (fp32), 2 (bf16) or 1 (fp8_e5m2) bytes of an element, without scales");
   flags->add(command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
-  flags->add(command, "--num-heads", "N", "query heads, for --compare-heads (32)");
+  flags->add(command, "--num-heads,--query-heads", "N", "query heads, for --compare-heads (32)");
   flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
   flags->add(command, "--block-size", "N", "tokens of a block (16)");
   flags->add_model(command);

@@ -48,7 +48,7 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
             return {};
           },
           "a smaller model with the same vocabulary that drafts tokens, beside the other methods: "
-          "a file, a folder or a name; also -md")
+          "a file, a folder or a name")
       .type_name("MODEL")
       .excludes(config);
   command

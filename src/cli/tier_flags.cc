@@ -1,6 +1,17 @@
 #include "cli/tier_flags.h"
 
+#include "base/byte_size.h"
+
 namespace pagoda::cli {
+namespace {
+
+// "8" and "0.5" are numbers of GiB.
+std::string in_gigabytes(const std::string& text) {
+  const bool is_bare = text.find_first_not_of("0123456789.") == std::string::npos;
+  return is_bare && !text.empty() ? text + "GiB" : text;
+}
+
+}  // namespace
 
 void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
   command.add_option(
@@ -26,10 +37,21 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
       .range(0.001, 60.0);
   command.add_option("--kv-remote-ca-file", flags.ca_file,
                      "CA certificates of the remote tier, PEM (default: the system's)");
+  const Flag host_size =
+      command.add_option("--kv-host-size", flags.host_size,
+                         "host memory tier beside the KV cache, e.g. 8GiB (default 0: none)");
+  host_size.capacity();
   command
-      .add_option("--kv-host-size", flags.host_size,
-                  "host memory tier beside the KV cache, e.g. 8GiB (default 0: none)")
-      .capacity();
+      .add_parsed(
+          "--kv-offloading-size",
+          [&flags](const std::string& text) {
+            flags.host_size = in_gigabytes(text);
+            const Result<std::uint64_t> bytes = parse_byte_size(flags.host_size);
+            return bytes.ok() ? std::string() : bytes.error().message;
+          },
+          "the same as vLLM counts it: a number without a unit is in GiB")
+      .type_name("SIZE")
+      .excludes(host_size);
   command.add_option("--kv-store-key", flags.key_file,
                      "file of 32 bytes or 64 hexadecimal digits: encrypts pages on disk and in "
                      "remote stores (AES-256-GCM)");

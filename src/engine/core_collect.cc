@@ -164,6 +164,7 @@ void Core::add_token(OpenSequence& seq, const SampledToken& choice) {
   }
   seq.last_token_ns = now;
   scheduler_.append(seq, choice.token);
+  if (seq.sampling.constraint()) seq.mask_work = seq.sampling.constraint()->mask_work();
   meters_.note_output(seq.tenant);
   std::optional<FinishReason> end = end_of(seq, choice);
   const bool ends = end == FinishReason::kStop;

@@ -24,6 +24,7 @@ class TokenConstraint final : public speculate::ForcedTokens {
   Status prepare();
   // One bit a token; valid once prepare() succeeded.
   std::span<const structured::MaskWord> mask() const { return mask_; }
+  std::uint64_t mask_work() const { return matcher_.mask_work(); }
   // Whether nothing but an end token may come: then min_tokens cannot be reached.
   bool must_end() const { return matcher_.must_end(); }
   // Whether an end token was accepted: nothing may follow.

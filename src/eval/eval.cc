@@ -353,6 +353,10 @@ int eval(const EvalOptions& options) {
   if (!kernels.ok()) return fail_with(kernels.error());
   const auto model = app::LoadedModel::load(options.model, *kernels.value(), options.load);
   if (!model.ok()) return fail_with(model.error());
+  if (options.load.context_tokens > model.value()->config().context) {
+    terminal::print_warning(
+        app::beyond_training(options.load.context_tokens, model.value()->config().context));
+  }
   Evaluation evaluation(options, *kernels.value(), *model.value());
   const bool is_beyond = options.beyond > 0;
   const Status outcome = is_beyond ? evaluation.run_beyond() : evaluation.run();

@@ -20,25 +20,30 @@ std::string count_of(const Json& object, const char* name) {
   return format_grouped(object.at(name).get<std::uint64_t>());
 }
 
+// A limit of 0 retains nothing.
+std::string limit_of(const Json& object, const char* name) {
+  return object.at(name) == 0 ? "0: off" : count_of(object, name);
+}
+
 // "1 block", "2 blocks".
 std::string blocks_of(const Json& object, const char* name) {
   const bool is_one = object.at(name).get<std::uint64_t>() == 1;
   return fmt::format("{} block{}", count_of(object, name), is_one ? "" : "s");
 }
 
-std::string server_text(const std::string& url, const Json& info, const Json& retained) {
-  const Json& now = info.at("now");
-  std::string text = fmt::format("{}: {}\n\n", url, info.at("model").get_ref<const std::string&>());
-  text += fmt::format("blocks     {} in all, {} free, {} reusable\n", count_of(now, "blocks_all"),
-                      count_of(now, "blocks_free"), count_of(now, "blocks_idle"));
-  text +=
-      fmt::format("retained   {} of at most {}; of at most {} a tenant\n",
-                  blocks_of(retained, "blocks_retained"), count_of(retained, "blocks_retained_max"),
-                  count_of(retained, "blocks_per_tenant_max"));
+// Who retains how much, and the grants that run.
+std::string retained_rows(const Json& retained) {
+  std::string text;
+  if (const auto tenants = retained.find("tenants"); tenants != retained.end()) {
+    for (const Json& tenant : *tenants) {
+      text += fmt::format("           {} of {}\n", blocks_of(tenant, "blocks"),
+                          tenant.at("tenant").get_ref<const std::string&>());
+    }
+  }
   const Json& grants = retained.at("grants");
   if (grants.empty()) return text;
   text +=
-      fmt::format("\n  {:<8}{:>10}{:>10}{:>14}\n", "tenant", "blocks", "priority", "seconds left");
+      fmt::format("\n  {:<8}{:>10}{:>10}{:>14}\n", "whose", "blocks", "priority", "seconds left");
   for (const Json& grant : grants) {
     text += fmt::format("  {:<8}{:>10}{:>10}{:>14.1f}\n",
                         grant.at("tenant").get_ref<const std::string&>(), count_of(grant, "blocks"),
@@ -100,6 +105,28 @@ std::string policy_rows(const Json& curve) {
 
 }  // namespace
 
+std::string blocks_text(const Json& info, const Json& retained) {
+  const Json& now = info.at("now");
+  return fmt::format("blocks     {} in all, {} free, {} reusable\n", count_of(now, "blocks_all"),
+                     count_of(now, "blocks_free"), count_of(now, "blocks_idle")) +
+         fmt::format("retained   {} (limit {}; per tenant {})\n",
+                     count_of(retained, "blocks_retained"),
+                     limit_of(retained, "blocks_retained_max"),
+                     limit_of(retained, "blocks_per_tenant_max")) +
+         retained_rows(retained);
+}
+
+std::string advice_text(const Json& curve) {
+  std::string text;
+  const auto all = curve.find("advice");
+  if (all == curve.end()) return text;
+  for (const Json& advice : *all) {
+    text += fmt::format("{}{}\n", text.empty() ? "\nadvice     " : "           ",
+                        advice.at("text").get_ref<const std::string&>());
+  }
+  return text;
+}
+
 std::string curve_text(const Json& curve) {
   if (!curve.at("enabled").get<bool>() || curve.at("blocks_asked") == 0) return "";
   return fmt::format(
@@ -117,8 +144,11 @@ Status inspect_server(const std::string& url, const net::ServerAccess& access, b
     const Json retained = net::get_json(parsed, access, "/cache/retained");
     const Json curve = net::get_json(parsed, access, "/cache/curve");
     const Json all = {{"server_info", info}, {"retained", retained}, {"curve", curve}};
-    fmt::print("{}", json ? terminal::json_text(all) + "\n"
-                          : server_text(url, info, retained) + curve_text(curve));
+    fmt::print(
+        "{}",
+        json ? terminal::json_text(all) + "\n"
+             : fmt::format("{}: {}\n\n{}{}{}", url, info.at("model").get_ref<const std::string&>(),
+                           blocks_text(info, retained), curve_text(curve), advice_text(curve)));
   } catch (const boost::system::system_error& trouble) {
     return Error{ErrorCode::kIo, fmt::format("{}: {}", url, trouble.code().message())};
   } catch (const std::exception& trouble) {

@@ -18,4 +18,11 @@ Status inspect_server(const std::string& url, const net::ServerAccess& access, b
 // looked up.
 std::string curve_text(const nlohmann::ordered_json& curve);
 
+// The advice of a curve's reply, a line each; empty where there is none, as of servers that give
+// none.
+std::string advice_text(const nlohmann::ordered_json& curve);
+
+// Blocks, and what is retained of them: the replies of GET /server_info and /cache/retained.
+std::string blocks_text(const nlohmann::ordered_json& info, const nlohmann::ordered_json& retained);
+
 }  // namespace pagoda::inspect

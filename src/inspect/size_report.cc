@@ -154,6 +154,27 @@ Result<std::vector<HeadKind>> head_kinds(const HeadCounts& counts) {
   return std::vector<HeadKind>{{"MHA", mha}, {"GQA", gqa}, {"MQA", mqa}, {"MLA", mla}};
 }
 
+// What a table that many tutorials repeat prints instead of its own formula.
+struct PublishedSize {
+  const char* model;
+  std::int64_t tokens;
+  double gib;
+};
+constexpr auto kPublishedSizes = std::to_array<PublishedSize>(
+    {{"7B", 2048, 0.5}, {"7B", 32768, 8}, {"70B", 2048, 3}, {"405B", 2048, 24}});
+
+void add_published(std::string& text, Json& json) {
+  std::string list;
+  for (const PublishedSize& size : kPublishedSizes) {
+    list += fmt::format("{}{} at {}K {:g} GiB", list.empty() ? "" : ", ", size.model,
+                        size.tokens / 1024, size.gib);
+    json["published_differ"].push_back(
+        {{"name", size.model}, {"tokens", size.tokens}, {"gib", size.gib}});
+  }
+  text +=
+      fmt::format("  A table that tutorials repeat differs from this formula, its own: {}\n", list);
+}
+
 }  // namespace
 
 Result<SizeReport> size_report(const SizeQuestion& question) {
@@ -261,6 +282,7 @@ Result<SizeReport> known_sizes() {
   text +=
       "\n  2 x layers x heads x 128 x 2 bytes x tokens; with grouped queries (8 KV heads "
       "of 64) an eighth\n";
+  add_published(text, json);
   return SizeReport{std::move(text), terminal::json_text(json)};
 }
 

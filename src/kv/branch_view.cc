@@ -14,6 +14,12 @@ void keep_least(std::optional<Value>& kept, std::optional<Value> value) {
   if (value && (!kept || *value < *kept)) kept = value;
 }
 
+void leave_out_middle(std::vector<std::size_t>& list, std::size_t most) {
+  if (list.size() <= most) return;
+  const auto first = list.begin() + static_cast<std::ptrdiff_t>(most / 2);
+  list.erase(first, first + static_cast<std::ptrdiff_t>(list.size() - most));
+}
+
 // The nodes of up to so many blocks of the pool, the branch that was asked for among them.
 Grove look_at(const CacheParts& cache, std::optional<NodeId> node, std::uint32_t nodes_max) {
   const BlockPool& pool = cache.pool();
@@ -49,6 +55,17 @@ class BranchWalk {
       if (tree_.is_root(grove_.nodes[above].node) || !grove_.goes_on(above)) return at;
       at = above;
     }
+  }
+
+  // Returns the first nodes of the branches that the branch of `at` goes on from, the top first.
+  std::vector<std::size_t> above(std::size_t at) const {
+    std::vector<std::size_t> branches;
+    for (std::size_t up = grove_.nodes[at].parent; !tree_.is_root(grove_.nodes[up].node);) {
+      branches.push_back(begin_of(up));
+      up = grove_.nodes[branches.back()].parent;
+    }
+    std::reverse(branches.begin(), branches.end());
+    return branches;
   }
 
   // Returns the first nodes of branches that go on from the branch of `at`, the largest first.
@@ -139,12 +156,12 @@ std::optional<BranchView> view_branch(const CacheParts& cache, std::optional<Nod
     const std::size_t at = walk.begin_of(0);
     view.branch = walk.details(at, limits.tokens_branch_max);
     below = walk.below(at);
-    for (std::size_t up = grove.nodes[at].parent; !tree.is_root(grove.nodes[up].node);) {
-      const std::size_t begin = walk.begin_of(up);
+    std::vector<std::size_t> above = walk.above(at);
+    view.above_all = above.size();
+    leave_out_middle(above, limits.above_max);
+    for (const std::size_t begin : above) {
       view.above.push_back(walk.details(begin, limits.tokens_max));
-      up = grove.nodes[begin].parent;
     }
-    std::reverse(view.above.begin(), view.above.end());
   } else {
     below = walk.tops();
   }

@@ -98,15 +98,16 @@ struct BranchDetails {
   std::uint64_t branches = 0;  // that go on from its end
   bool is_public = true;
   OwnerId owner = kNoOwner;
-  std::uint32_t sequences = 0;                   // that hold its most held page
-  std::optional<std::int64_t> idle_ns = {};      // of its page that was used last; held: nothing
-  bool is_retained = false;                      // some of it
-  bool is_superseded = false;                    // some of it, by its session
+  std::uint32_t sequences = 0;                    // that hold its most held page
+  std::optional<std::int64_t> idle_ns = {};       // of its page that was used last; held: nothing
+  bool is_retained = false;                       // some of it
+  bool is_superseded = false;                     // some of it, by its session
   std::optional<std::size_t> eviction_rank = {};  // of what goes first, here or below; 0 is next
 };
 
 struct BranchView {
   std::vector<BranchDetails> above;     // from the top to the branch that was asked for
+  std::uint64_t above_all = 0;          // also those in the middle that were left out
   std::optional<BranchDetails> branch;  // nothing at the top
   std::vector<BranchDetails> below;     // the largest first
   std::uint64_t below_all = 0;          // also those that were left out
@@ -116,6 +117,7 @@ struct BranchView {
 
 struct BranchLimits {
   std::uint32_t nodes_max = 32768;  // that are looked at, as MapLimits says
+  std::uint32_t above_max = 64;     // half of them nearest to the top
   std::uint32_t below_max = 64;
   std::uint32_t tokens_max = 64;          // of a branch beside the one that was asked for
   std::uint32_t tokens_branch_max = 512;  // of that

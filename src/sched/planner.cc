@@ -29,13 +29,43 @@ const Plan& Planner::plan(const SchedulerView& now) {
   return plan_;
 }
 
+bool Planner::several_tenants_run(const SchedulerView& now) {
+  return std::any_of(now.running.begin(), now.running.end(), [&](const SequenceTask* task) {
+    return task->tenant != now.running.front()->tenant;
+  });
+}
+
+// Masks are computed by few threads, and everybody in the step waits for the last one: the
+// sequences of a tenant take turns, the one first that has waited longest.
+void Planner::share_masks(const SchedulerView& now) {
+  yields_.assign(now.running.size(), false);
+  masked_.clear();
+  for (std::size_t i = 0; i < now.running.size(); ++i) {
+    const SequenceTask& task = *now.running[i];
+    const bool decodes = task.tokens_behind() == 1 && decisions_[i] == Decision::kNone;
+    if (decodes && task.mask_work > options_.light_mask_work) masked_.push_back(i);
+  }
+  if (masked_.empty() || !several_tenants_run(now)) return;
+  std::stable_sort(masked_.begin(), masked_.end(), [&](std::size_t a, std::size_t b) {
+    return now.running[a]->last_launch < now.running[b]->last_launch;
+  });
+  mask_work_taken_.assign(now.tenants.size(), 0);
+  for (const std::size_t i : masked_) {
+    const SequenceTask& task = *now.running[i];
+    std::uint64_t& taken = mask_work_taken_[task.tenant.value()];
+    yields_[i] = taken > 0 && taken + task.mask_work > options_.tenant_mask_work;
+    if (!yields_[i]) taken += task.mask_work;
+  }
+}
+
 void Planner::plan_decodes(const SchedulerView& now) {
+  share_masks(now);
   prefills_.clear();
   for (std::size_t i = 0; i < now.running.size(); ++i) {
     const std::uint64_t behind = now.running[i]->tokens_behind();
     if (behind > 1 && decisions_[i] == Decision::kNone) prefills_.push_back(i);
-    if (behind == 1 && decisions_[i] == Decision::kNone && token_budget_ > 0)
-      schedule_tokens(now, i, 1);
+    const bool decodes = behind == 1 && decisions_[i] == Decision::kNone && !yields_[i];
+    if (decodes && token_budget_ > 0) schedule_tokens(now, i, 1);
   }
 }
 

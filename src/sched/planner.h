@@ -1,7 +1,8 @@
 // The planner decides which tokens a step computes (continuous batching with chunked prefill). The
 // plan is a pure function of the running sequences, the waiting queue, the tenants and the cache.
 //
-//   1. Running sequences that need one token decode, by priority and arrival.
+//   1. Running sequences that need one token decode, by priority and arrival. While several tenants
+//      run, a tenant's sequences whose grammars make costly masks take turns.
 //   2. Running sequences that lag further behind prefill in chunks, within the token budget that is
 //      left and the share of their tenant (token_shares.h).
 //   3. Waiting sequences are admitted as long as slots, tokens and blocks are left.
@@ -81,6 +82,8 @@ class Planner {
   void preempt(const SchedulerView& now, std::size_t index);
 
   void plan_decodes(const SchedulerView& now);
+  void share_masks(const SchedulerView& now);
+  static bool several_tenants_run(const SchedulerView& now);
   void share_tokens(const SchedulerView& now);
   std::uint32_t tenants_active(const SchedulerView& now) const;
   bool is_active(const SchedulerView& now, TenantId id) const;
@@ -118,8 +121,11 @@ class Planner {
   Plan plan_;
 
   // State of the plan that is being made.
-  std::vector<Decision> decisions_;    // [running]
-  std::vector<std::size_t> prefills_;  // indices into running
+  std::vector<Decision> decisions_;             // [running]
+  std::vector<std::size_t> prefills_;           // indices into running
+  std::vector<bool> yields_;                    // [running]: another mask of its tenant goes first
+  std::vector<std::size_t> masked_;             // indices into running: those with costly masks
+  std::vector<std::uint64_t> mask_work_taken_;  // [tenant]
   std::uint64_t token_budget_ = 0;
   std::uint64_t blocks_left_ = 0;
   std::uint64_t slots_freed_ = 0;          // by preemptions of this plan

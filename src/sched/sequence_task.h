@@ -84,6 +84,8 @@ struct SequenceTask {
   // The owner may set this flag between steps when the client reads the output too slowly: see
   // is_paused().
   bool paused = false;
+  // The owner sets the work of the last mask of the sequence's grammar (Matcher::mask_work).
+  std::uint64_t mask_work = 0;
 
   // The scheduler sets these fields.
   TaskState state = TaskState::kWaiting;

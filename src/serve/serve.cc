@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "kernels/select.h"
 #include "serve/cache_line.h"
+#include "serve/dtype_blocks.h"
 #include "serve/greeting.h"
 #include "serve/held_signal.h"
 #include "serve/kv_quality_watch.h"
@@ -148,6 +149,7 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
           {"kv_cache_bytes", backend.kv_bytes()},
           {"kv_cache_tokens", backend.kv_tokens()},
           {"kv_cache_dtype", app::kv_choice_name(options.kv_cache_dtype, backend.page_layout())},
+          {"kv_block_bytes_by_dtype", block_bytes_by_dtype(backend.page_layout())},
           {"kv_policy", options.kv_policy.name()},
           {"speculation", speculation_of(backend)},
           {"block_size", options.block_size},

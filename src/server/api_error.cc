@@ -5,8 +5,6 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kRetryAfterSeconds = "1";
-
 std::string_view type_of(int status) {
   if (status == 429) return "rate_limit_error";
   if (status == 403) return "permission_error";
@@ -119,9 +117,6 @@ Json error_json(const ApiError& error, ApiStyle style) {
 HttpReply error_reply(const ApiError& error, ApiStyle style) {
   HttpReply reply = json_reply(error_json(error, style), error.status);
   reply.error = error.code.empty() ? error.param : error.code;
-  if (error.status == 429 || error.status == 503) {
-    reply.headers.emplace_back("Retry-After", kRetryAfterSeconds);
-  }
   if (error.status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   return reply;
 }

@@ -68,16 +68,13 @@ Json branches_json(const std::vector<kv::BranchDetails>& branches, const ServedM
   return list;
 }
 
-HttpReply no_memory() {
-  return error_reply(ApiError(503, "there is no memory to show the branch", {}, "out_of_memory"));
-}
-
 HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedModel& model) {
   if (!view) {
     return error_reply(ApiError(404, "node: is not in the tree any more", "node", "not_found"));
   }
   return json_reply({{"above", branches_json(view->above, model)},
                      {"branch", view->branch ? branch_json(*view->branch, model) : Json(nullptr)},
+                     {"above_all", view->above_all},
                      {"below", branches_json(view->below, model)},
                      {"below_all", view->below_all},
                      {"nodes", view->nodes},
@@ -86,19 +83,16 @@ HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedMode
 
 }  // namespace
 
-std::unique_ptr<DeferredReply> show_branch(const ServedModel& model,
+std::unique_ptr<DeferredReply> show_branch(const ServedModel& model, CacheLooks& looks,
                                            const std::optional<std::string>& node) {
+  auto look = [&model, asked = read_node(node)](kv::Cache& cache) -> DeferredReply::Make {
+    const std::vector<kv::NodeId> leaving = cache.eviction_candidates(kLeavingMax);
+    auto view = kv::view_branch(cache, asked, leaving, kBranchLimits);
+    return [&model, view = std::move(view)] { return view_reply(view, model); };
+  };
   return std::make_unique<DeferredReply>(
-      [&model, asked = read_node(node)](const DeferredReply::Give& give) {
-        model.engine.post([&model, asked, give](kv::Cache& cache) {
-          try {
-            const std::vector<kv::NodeId> leaving = cache.eviction_candidates(kLeavingMax);
-            auto view = kv::view_branch(cache, asked, leaving, kBranchLimits);
-            give([&model, view = std::move(view)] { return view_reply(view, model); });
-          } catch (const std::bad_alloc&) {
-            give(no_memory);
-          }
-        });
+      [&model, &looks, look = std::move(look)](DeferredReply::Give give) {
+        looks.ask(model.engine, look, std::move(give));
       });
 }
 

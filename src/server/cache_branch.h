@@ -6,14 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "server/cache_looks.h"
 #include "server/deferred_reply.h"
 #include "server/served_model.h"
 
 namespace pagoda::server {
 
-// The engine's thread looks at the tree between two steps, at bounded cost (kv/cache_snapshot.h).
-// Throws ApiError (400) for a node that is no number; the reply is 404 for one that is not there.
-std::unique_ptr<DeferredReply> show_branch(const ServedModel& model,
+// A look has a bounded cost (kv/cache_snapshot.h). Throws ApiError (400) for a node that is no
+// number; the reply is 404 for one that is not there.
+std::unique_ptr<DeferredReply> show_branch(const ServedModel& model, CacheLooks& looks,
                                            const std::optional<std::string>& node);
 
 }  // namespace pagoda::server

@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kBodyReadBytes = 64 << 10;
 constexpr std::size_t kWritePieceBytes = 64 << 10;
+constexpr std::size_t kSlowestBytes = 16 << 10;  // a second, of a long reply
 // The first bytes of a body are not counted against body_memory, so that small requests are served
 // however much others send.
 constexpr std::size_t kBodyBytesFree = 64 << 10;
@@ -197,13 +198,19 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
 }
 
 // A client that does not read blocks its own connection only, and for at most write_timeout a
-// piece.
+// piece. Replies take memory until they are written: all of it takes no longer than that and a
+// second for every kSlowestBytes.
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
   asio::const_buffer rest = all + transport_->write_now(all);  // usually nothing is left
+  const auto seconds = static_cast<std::int64_t>(rest.size() / kSlowestBytes);
+  const Clock::time_point end =
+      Clock::now() + options_.write_timeout + std::chrono::seconds(seconds);
   while (rest.size() > 0) {
     const asio::const_buffer piece = asio::buffer(rest, kWritePieceBytes);
-    const auto outcome = co_await within(options_.write_timeout, transport_->write(piece));
+    const Clock::duration left = end - Clock::now();
+    const auto outcome = co_await within(std::min<Clock::duration>(options_.write_timeout, left),
+                                         transport_->write(piece));
     if (!went_well(outcome)) co_return false;
     rest += piece.size();
   }

@@ -13,6 +13,7 @@
 #include "server/as_tuple.h"
 #include "server/completion_log.h"
 #include "server/connection.h"
+#include "server/retry_after.h"
 #include "server/text_job.h"
 
 namespace pagoda::server {
@@ -187,8 +188,10 @@ awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& co
 
 awaitable<bool> Connection::send_whole(const Incoming& incoming, const Completion& completion) {
   if (completion.error()) {
-    co_return co_await send(incoming,
-                            error_reply(*completion.error(), style_of(incoming.request.path)));
+    HttpReply refusal = error_reply(*completion.error(), style_of(incoming.request.path));
+    add_retry_after(state_, incoming.request.caller,
+                    completion.log_entry(false).prompt_tokens.value_or(0), refusal);
+    co_return co_await send(incoming, refusal);
   }
   if (completion.text_bytes() <= kShortReplyBytes && !completion.reply_takes_long()) {
     co_return co_await send(incoming, completion.reply());

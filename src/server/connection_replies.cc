@@ -8,6 +8,7 @@
 #include "server/api_error.h"
 #include "server/completion_log.h"
 #include "server/connection.h"
+#include "server/retry_after.h"
 
 namespace pagoda::server {
 namespace {
@@ -38,13 +39,16 @@ std::string Connection::header_text(const Incoming& incoming, const HttpReply& r
   };
   if (reply.status != 204) add("Content-Type", reply.content_type);
   for (const auto& [name, value] : reply.headers) add(name, value);
+  if (lacks_retry_after(reply)) {
+    add("Retry-After", std::to_string(retry_after_s(state_, reply.error)));
+  }
   for (const auto& [name, value] : reply_headers(incoming.request, state_)) add(name, value);
   if (keep_alive && incoming.version < 11) add("Connection", "keep-alive");
   if (!keep_alive && incoming.version >= 11) add("Connection", "close");
   return text + framing + "\r\n";
 }
 
-// A client that does not read holds a reply in memory for at most write_timeout a piece.
+// A client that does not read holds a reply in memory for as long as write() says.
 awaitable<bool> Connection::send_reply(const Incoming& incoming, HttpReply reply) {
   log_refusal(incoming.request, reply, state_);
   ByteBudget::Hold memory(state_.request_memory());

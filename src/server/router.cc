@@ -252,7 +252,7 @@ Routed answer_json(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(list_retained(state.model()));
+  return list_retained(state.model());
 }
 
 Routed curve(const HttpRequest& /*request*/, const ServerState& state) {
@@ -304,7 +304,7 @@ Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
 }
 
 Routed cache_branch(const HttpRequest& request, const ServerState& state) {
-  return show_branch(state.model(), query_value(request.query, "node"));
+  return show_branch(state.model(), state.cache_looks(), query_value(request.query, "node"));
 }
 
 Routed page(const HttpRequest& request, const ServerState& /*state*/) {

@@ -22,6 +22,7 @@
 #include "server/as_tuple.h"
 #include "server/connection.h"
 #include "server/request_reader.h"
+#include "server/retry_after.h"
 #include "server/server_state.h"
 #include "server/transport.h"
 
@@ -62,11 +63,11 @@ asio::ip::address client_of(const asio::ip::address& address) {
 }
 
 // Refuses a client with too many connections. The reply may not arrive.
-void turn_away(tcp::socket& socket) {
+void turn_away(tcp::socket& socket, const ServerState& state) {
   const std::string reply = fmt::format(
-      "HTTP/1.1 429 Too Many Requests\r\nX-Request-Id: {}\r\nContent-Length: 0\r\n"
-      "Connection: close\r\n\r\n",
-      fresh_request_id());
+      "HTTP/1.1 429 Too Many Requests\r\nX-Request-Id: {}\r\nRetry-After: {}\r\n"
+      "Content-Length: 0\r\nConnection: close\r\n\r\n",
+      fresh_request_id(), retry_after_s(state, "too_many_connections"));
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.send(asio::buffer(reply), 0, ignored);
@@ -273,7 +274,7 @@ void Server::State::serve(tcp::socket socket) {
   const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
   if (error) return;  // the client has left
   const std::shared_ptr<Slot> slot = enter(client);
-  if (!slot) return turn_away(socket);
+  if (!slot) return turn_away(socket, shared);
   const asio::any_io_executor strand = socket.get_executor();
   {
     const std::lock_guard lock(mutex);

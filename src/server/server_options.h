@@ -23,7 +23,8 @@ struct ConnectionOptions {
   std::uint32_t ahead_bytes_max = 64 << 10;
   std::chrono::milliseconds idle_timeout{75'000};     // the longest pause between two requests
   std::chrono::milliseconds request_timeout{60'000};  // from a request's first byte to its last
-  std::chrono::milliseconds write_timeout{30'000};    // for 64 KiB of a reply
+  std::chrono::milliseconds write_timeout{
+      30'000};                                   // for 64 KiB of a reply, and see Connection::write
   std::chrono::milliseconds keep_alive{10'000};  // a stream sends something at least this often
 };
 

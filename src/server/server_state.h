@@ -10,6 +10,7 @@
 #include "server/access/access_rules.h"
 #include "server/access/key_ring.h"
 #include "server/byte_budget.h"
+#include "server/cache_looks.h"
 #include "server/cache_map.h"
 #include "server/cache_tree.h"
 #include "server/option_name.h"
@@ -51,6 +52,7 @@ class ServerState {
   RequestLog& log() const { return log_; }
   CacheMapReader& cache_map_reader() const { return cache_map_reader_; }
   CacheTreeReader& cache_tree_reader() const { return cache_tree_reader_; }
+  CacheLooks& cache_looks() const { return cache_looks_; }
   TextWorkers& workers() const { return workers_; }
   // body_memory() counts a body from its first byte until it is parsed, request_memory() a request
   // from then to its end.
@@ -98,6 +100,7 @@ class ServerState {
   mutable CacheMapReader cache_map_reader_;
   mutable TextWorkers workers_;
   mutable CacheTreeReader cache_tree_reader_{workers_};
+  mutable CacheLooks cache_looks_;
   mutable ByteBudget body_memory_{kBodyMemoryMax, option_name_("max_total_body_bytes", {})};
   mutable ByteBudget request_memory_{kRequestsMemoryMax,
                                      option_name_("max_request_memory_bytes", {})};

@@ -47,6 +47,7 @@ bool Matcher::must_end() const {
 
 Status Matcher::fill_mask(std::span<MaskWord> mask) {
   std::fill(mask.begin(), mask.end(), 0);
+  mask_work_ = 0;
   if (!has_ended_) {
     forget_if_large();
     automaton_.begin_token();
@@ -61,6 +62,7 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
       cached_[next_cached_] = {state, {mask.begin(), mask.end()}};
       next_cached_ = (next_cached_ + 1) % cached_.size();
     }
+    mask_work_ = automaton_.work();
     if (automaton_.is_exhausted()) return too_ambiguous();
   }
   if (may_end()) {

@@ -29,6 +29,8 @@ class Matcher {
   // clears all others. An error where the grammar needs more work for one token than allowed, or
   // where no token may come.
   Status fill_mask(std::span<MaskWord> mask);
+  // The work of the last mask, in configurations of the automaton; 0 for one that was known.
+  std::uint64_t mask_work() const { return mask_work_; }
 
   // Takes the next token. An error, and no change, for a token that may not come.
   Status accept(TokenId token);
@@ -73,6 +75,7 @@ class Matcher {
   std::vector<CachedMask> cached_;
   std::size_t next_cached_ = 0;
   std::vector<StateId> path_;  // [depth] of a walk
+  std::uint64_t mask_work_ = 0;
 };
 
 // TextMatcher says whether whole texts match, byte by byte.

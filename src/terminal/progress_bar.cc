@@ -11,6 +11,7 @@ namespace pagoda::terminal {
 namespace {
 
 constexpr double kQuietSeconds = 0.5;
+constexpr double kLineSeconds = 5;
 constexpr std::uint64_t kWidth = 30;
 
 }  // namespace
@@ -23,8 +24,16 @@ ProgressBar::ProgressBar(std::string label, std::string unit, const Clock& clock
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
-  if (!terminal_ || total == 0) return;
-  if (seconds_between(start_ns_, clock_.now_ns()) < kQuietSeconds) return;
+  if (total == 0) return;
+  const std::int64_t now_ns = clock_.now_ns();
+  if (seconds_between(start_ns_, now_ns) < (terminal_ ? kQuietSeconds : kLineSeconds)) return;
+  if (!terminal_) {
+    start_ns_ = now_ns;  // of the next line's pause
+    fmt::print(stderr, "{}: {} / {} {}\n", label_, format_grouped(done), format_grouped(total),
+               unit_);
+    std::fflush(stderr);
+    return;
+  }
   const std::uint64_t filled = kWidth * done / total;
   fmt::print(stderr, "\r{} [{:=<{}}{:<{}}] {} / {} {}", label_, "", filled, "", kWidth - filled,
              format_grouped(done), format_grouped(total), unit_);

@@ -1,5 +1,5 @@
-// One line on stderr that shows how far long work has come. Silent when stderr is not a terminal
-// and for work that ends within half a second.
+// One line on stderr that shows how far long work has come, or a new line every five seconds where
+// stderr is no terminal. Silent for work that ends within half a second, or within those five.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,10 @@
 #include "app/chat_session.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,8 @@ class CountingModel final : public ChatModel {
   }
   void fill(const text::ChatJson& messages) override { filled.push_back(messages); }
   Result<ChatReply> complete(const text::ChatJson& messages, const ChatSampling& sampling,
-                                  const std::function<void(std::string_view)>& on_text,
-                                  const std::function<bool()>& /*stopped*/) override {
+                             const std::function<void(std::string_view)>& on_text,
+                             const std::function<bool()>& /*stopped*/) override {
     const std::uint64_t tokens = chat::text_bytes(messages);
     if (tokens + 10 > context_) return Error{ErrorCode::kOutOfRange, "too long"};
     asked.push_back(messages);
@@ -67,6 +69,35 @@ TEST(ChatSession, GoesOnWhenTheContextIsFull) {
   }
   EXPECT_GT(changes, 2);
   EXPECT_LT(changes, 20);
+}
+
+// A pipe's stdout is buffered, and stderr is not.
+TEST(ChatSession, TheClosingLineIsALineOfItsOwnWhereAllGoesToOnePipe) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::fflush(stdout);
+  const int out = dup(STDOUT_FILENO);
+  const int err = dup(STDERR_FILENO);
+  std::vector<char> buffer(1 << 12);
+  std::setvbuf(stdout, buffer.data(), _IOFBF, buffer.size());
+  dup2(ends[1], STDOUT_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  CountingModel model(500);
+  const ChatSessionOptions options;
+  ChatSession session(model, options);
+  const bool went_well = session.ask("question").ok();
+  std::fflush(stdout);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  for (const int end : {out, err, ends[1]}) close(end);
+  ASSERT_TRUE(went_well);
+  std::string text(1 << 12, '\0');
+  const ssize_t bytes = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  ASSERT_GT(bytes, 0);
+  text.resize(static_cast<std::size_t>(bytes));
+  EXPECT_EQ(text.find("0123456789\n[TTFT "), 0u) << text;
 }
 
 TEST(ChatSession, MiddleKeepsTheFirstTurn) {

@@ -36,7 +36,10 @@ class DeviceChoice : public testing::Test {
 TEST_F(DeviceChoice, CudaIsAnErrorThatSaysWhatIsMissing) {
   const auto backend = create(DeviceKind::kCuda);
   ASSERT_FALSE(backend.ok());
-  EXPECT_EQ(backend.error().message, missing_);
+  EXPECT_EQ(backend.error().message,
+            shows_nvidia_gpu()
+                ? missing_
+                : "`device=cuda`: there is no NVIDIA driver on this machine (" + missing_ + ")");
   EXPECT_TRUE(missing_ ==
                   "this program was built without CUDA: it runs on the CPU. With nvcc on "
                   "PATH, \"make clean pagoda\" builds it with CUDA" ||
@@ -61,6 +64,25 @@ TEST_F(DeviceChoice, NothingIsSaidOfAGpuWhereTheMachineHasNone) {
   const auto backend = create(DeviceKind::kAuto);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_TRUE(backend.ok());
+}
+
+// A share of a GPU's memory is not passed over in silence, and blocks bound the cache here, too.
+TEST_F(DeviceChoice, WhatBoundsAGpusCacheBoundsThatOfACpuOrSaysThatItDoesNot) {
+  const auto blocks_of = [&](const DeviceOptions& device) {
+    const auto backend =
+        create_backend(device, model_.config(), model_.weights(), kernels::ref_set(), sizes_);
+    return backend.value()->kv_bytes() / backend.value()->page_layout().page_bytes();
+  };
+  testing::internal::CaptureStderr();
+  const std::uint64_t plain = blocks_of({.kind = DeviceKind::kCpu, .gpu_blocks = {}});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(plain, 48u);
+  EXPECT_EQ(blocks_of({.kind = DeviceKind::kCpu, .gpu_blocks = 48}), 48u);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(blocks_of({.kind = DeviceKind::kAuto, .gpu_memory_utilization = 0.5}), plain);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: `gpu_memory_utilization` bounds nothing on a CPU: `num_gpu_blocks_override` "
+            "or, of a server, `kv_cache_memory_bytes` bounds its KV cache\n");
 }
 
 TEST(NvidiaGpu, IsShownByItsDeviceOrItsDriver) {

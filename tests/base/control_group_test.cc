@@ -54,7 +54,7 @@ TEST_F(ControlGroups, TheQuotaOfVersion1IsInTwoFiles) {
 }
 
 TEST_F(ControlGroups, WhatIsNoQuotaIsNone) {
-  write("proc/self/cgroup", "nonsense\n0::\n");
+  write("proc/self/cgroup", "nonsense\n0::\n0::foo\n3:cpu:foo/bar\n");
   for (const char* const text : {"", "x", "100000", "100000 0", "0 100000", "-5 100000"}) {
     write("sys/fs/cgroup/cpu.max", text);
     EXPECT_EQ(quota(), std::nullopt) << text;

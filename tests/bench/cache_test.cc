@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <span>
 
 #include "bench/bench_command.h"
+#include "bench/cache_figures.h"
+#include "bench/plain_attention.h"
 #include "bench/toy_model.h"
 
 namespace pagoda::bench {
@@ -40,6 +44,70 @@ TEST(BenchCache, TheToyNeedsNoModelFile) {
   EXPECT_EQ(report["rows"][0]["rows_computed"], 20 + 21 + 22 + 23 + 24);
   EXPECT_DOUBLE_EQ(report["speedup"], report["rows"][0]["seconds"].get<double>() /
                                           report["rows"][1]["seconds"].get<double>());
+}
+
+TEST(BenchCache, AToyShowsItsCacheAndThatItChangesNothing) {
+  const cli::Captured captured =
+      cli::run_captured({"bench", "cache", "--toy", "--prompt-tokens", "20", "--new-tokens", "5"});
+  ASSERT_EQ(captured.exit_status, 0) << captured.err;
+  EXPECT_THAT(captured.out, testing::HasSubstr("K and V of the cache: (4, 24, 32) each"));
+  EXPECT_THAT(captured.out,
+              testing::HasSubstr("largest absolute difference of logits with and without the "
+                                 "cache: 0\n"));
+}
+
+TEST(BenchCache, TheTutorialsToyComputesWhatTutorialsCount) {
+  const cli::Captured captured =
+      cli::run_captured({"bench", "cache", "--tutorial", "--prompt-tokens", "10", "--new-tokens",
+                         "3", "--repeats", "2", "--json"});
+  ASSERT_EQ(captured.exit_status, 0) << captured.err;
+  const json report = json::parse(captured.out);
+  const json& naive = report["rows"][0];
+  const json& cached = report["rows"][1];
+  EXPECT_EQ(naive["rows_computed"], 11 + 12 + 13);
+  EXPECT_EQ(cached["rows_computed"], 10 + 3);
+  EXPECT_EQ(naive["repeats"], 2);
+  EXPECT_EQ(report["kv_shape"], "(13, 128)");
+  EXPECT_EQ(report["largest_difference"], 0);
+  EXPECT_DOUBLE_EQ(report["speedup"],
+                   naive["seconds"].get<double>() / cached["seconds"].get<double>());
+}
+
+// tests/data/plain_attention.txt: one head by numpy in float64.
+TEST(PlainAttention, IsWhatNumpyComputes) {
+  std::ifstream file(test_data() + "/plain_attention.txt");
+  std::size_t width = 0;
+  std::size_t tokens = 0;
+  file >> width >> tokens;
+  ASSERT_TRUE(file.good());
+  const auto numbers = [&file](std::size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) file >> value;
+    return values;
+  };
+  const PlainAttention attention(width, numbers(3 * width * width));
+  const std::vector<float> inputs = numbers(tokens * width);
+  const std::vector<float> expected = numbers(tokens * width);
+  ASSERT_TRUE(file.good() || file.eof());
+  PlainAttention::Cache cache;
+  const std::vector<float> outputs = attention.forward(inputs, cache);
+  ASSERT_EQ(outputs.size(), expected.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_NEAR(outputs[i], expected[i], 1e-5) << i;
+  // The same one by one, to the bit.
+  PlainAttention::Cache steps;
+  std::vector<float> one_by_one;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const std::vector<float> output =
+        attention.forward(std::span(inputs).subspan(t * width, width), steps);
+    one_by_one.insert(one_by_one.end(), output.begin(), output.end());
+  }
+  EXPECT_EQ(one_by_one, outputs);
+  EXPECT_EQ(steps.keys, cache.keys);
+  EXPECT_EQ(steps.values, cache.values);
+}
+
+TEST(CacheFigures, TheLargestDifferenceIsOfEitherSign) {
+  EXPECT_EQ(largest_difference(std::vector{1.0f, 2.0f, 3.0f}, std::vector{1.0f, 4.5f, 2.0f}), 2.5);
 }
 
 class Variable {

@@ -185,6 +185,25 @@ TEST(Derive, AgreesWithTheTable) {
   }
 }
 
+// As the template writes it, so that a conversation that goes on finds its prefix in the cache.
+TEST(Derive, AValueStandsBehindTheEndOfItsKind) {
+  const ToolCallForm derived = *find_form(load_template("kimi_k3")).value().form.calls;
+  for (const ToolCallForm& form : {derived, find_tool_form("kimi_k3")->calls}) {
+    const auto written = [&](const nlohmann::ordered_json& value) {
+      const std::string text = write_calls(form, {{"f", {{"key", value}}}});
+      const std::size_t from = text.find("type=\"") + 6;
+      return text.substr(from, text.find('"', from) - from);
+    };
+    EXPECT_EQ(written("x"), "string");
+    EXPECT_EQ(written(2.5), "number");
+    EXPECT_EQ(written(7), "number");
+    EXPECT_EQ(written(true), "boolean");
+    EXPECT_EQ(written(nlohmann::ordered_json::array({1})), "array");
+    EXPECT_EQ(written({{"a", 1}}), "object");
+    EXPECT_EQ(written(nullptr), "null");
+  }
+}
+
 // What the model writes of its own accord at the end of its turn is no content.
 TEST(Derive, TheEndOfATurnIsNoContent) {
   const AnswerForm form = find_form(load_template("kimi_k3")).value().form;

@@ -147,11 +147,10 @@ TEST(SizeTest, GivenFlagsWinInTheComparison) {
 
 TEST(SizeTest, ComparisonOfQuantisedFormatsShowsThePayload) {
   // int4 MHA: payload a quarter of 64 GiB; 72 bytes for 64 with scales.
-  EXPECT_THAT(
-      size({"--compare-heads", "--dtype", "int4"}).out,
-      AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     100.0     "
-                      "16.00 GiB"),
-            HasSubstr("one fp16 scale per 32 values")));
+  EXPECT_THAT(size({"--compare-heads", "--dtype", "int4"}).out,
+              AllOf(HasSubstr("  MHA  32 KV heads           144.00 KiB     18.00 GiB     100.0     "
+                              "16.00 GiB"),
+                    HasSubstr("one fp16 scale per 32 values")));
 }
 
 TEST(SizeTest, BlocksAndUnusedSlots) {
@@ -186,6 +185,18 @@ TEST(SizeTest, TableOfKnownModels) {
                     "GiB\n")));
   const nlohmann::json json = json_of({"--table"});
   EXPECT_EQ(json["models"][0]["sizes"][0]["bytes"], 1073741824);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("A table that tutorials repeat differs from this formula, its own: 7B at "
+                        "2K 0.5 GiB, 7B at 32K 8 GiB, 70B at 2K 3 GiB, 405B at 2K 24 GiB\n"));
+  ASSERT_EQ(json["published_differ"].size(), 4U);
+  for (const nlohmann::json& published : json["published_differ"]) {
+    for (const nlohmann::json& model : json["models"]) {
+      for (const nlohmann::json& size : model["sizes"]) {
+        if (model["name"] != published["name"] || size["tokens"] != published["tokens"]) continue;
+        EXPECT_NE(size["bytes"].get<double>(), published["gib"].get<double>() * (1 << 30));
+      }
+    }
+  }
   EXPECT_EQ(json["models"][3]["sizes"][3]["bytes"], 1008LL << 30);
 }
 

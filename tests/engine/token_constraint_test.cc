@@ -133,6 +133,14 @@ TEST(TokenConstraint, PreparingEarlyChangesNothing) {
 }
 
 // Reasoning is a part of the grammar: the answer is free until it has "aab".
+TEST(TokenConstraint, TellsTheWorkOfItsLastMask) {
+  SamplingState state = state_of({}, "[ab]*");
+  ASSERT_TRUE(state.prepare().ok());
+  EXPECT_GT(state.constraint()->mask_work(), 0U);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(next_token(state, kSixLogits).ok());
+  EXPECT_EQ(state.constraint()->mask_work(), 0U) << "a mask that was known";
+}
+
 TEST(TokenConstraint, AGrammarMayBeginBehindFreeText) {
   structured::GrammarBuilder builder;
   const auto grammar = builder.finish(builder.text_until("aab", builder.literal("e"))).value();

@@ -51,5 +51,35 @@ TEST(InspectServer, FiguresOfACurveStandOnce) {
   EXPECT_EQ(curve_text(differing), "");
 }
 
+TEST(InspectServer, AdviceIsALineEach) {
+  nlohmann::ordered_json curve = curve_reply(0.1, 0.9);
+  EXPECT_EQ(advice_text(curve), "") << "of a server that gives none";
+  curve["advice"] = nlohmann::ordered_json::array();
+  EXPECT_EQ(advice_text(curve), "");
+  curve["advice"].push_back({{"text", "1.60 GiB more would raise hits from 61 to 74 %"}});
+  curve["advice"].push_back({{"text", "int8 KV would do it in today's memory"}});
+  EXPECT_EQ(advice_text(curve),
+            "\nadvice     1.60 GiB more would raise hits from 61 to 74 %\n"
+            "           int8 KV would do it in today's memory\n");
+}
+
+TEST(InspectServer, WhatIsRetainedStandsBesideItsLimits) {
+  const nlohmann::ordered_json info = {
+      {"now", {{"blocks_all", 1136}, {"blocks_free", 1000}, {"blocks_idle", 12}}}};
+  nlohmann::ordered_json retained = {{"blocks_retained", 0},
+                                     {"blocks_retained_max", 568},
+                                     {"blocks_per_tenant_max", 0},
+                                     {"grants", nlohmann::ordered_json::array()}};
+  EXPECT_EQ(blocks_text(info, retained),
+            "blocks     1,136 in all, 1,000 free, 12 reusable\n"
+            "retained   0 (limit 568; per tenant 0: off)\n");
+  retained["blocks_retained"] = 9;
+  retained["blocks_per_tenant_max"] = 284;
+  retained["tenants"] = {{{"tenant", "anna"}, {"blocks", 8}}, {{"tenant", "bert"}, {"blocks", 1}}};
+  EXPECT_THAT(blocks_text(info, retained),
+              AllOf(HasSubstr("retained   9 (limit 568; per tenant 284)\n"),
+                    HasSubstr("           8 blocks of anna\n           1 block of bert\n")));
+}
+
 }  // namespace
 }  // namespace pagoda::inspect

@@ -125,6 +125,33 @@ TEST_F(BranchViewTest, LimitsBoundWhatIsShown) {
   EXPECT_LT(part.below_all, 20u);
 }
 
+TEST_F(BranchViewTest, OfALongWayUpTheMiddleIsLeftOut) {
+  constexpr std::uint32_t kForks = 9;
+  for (std::uint32_t i = 1; i <= kForks; ++i) {
+    fixture_.serve(counting(0, 4 * i) + counting(1000 * i, 4));
+  }
+  fixture_.serve(counting(0, 4 * kForks + 4));
+  // The deepest block of the common prompt goes on from every fork.
+  std::vector<NodeId> way = {view().below.front().node};
+  while (true) {
+    std::optional<NodeId> next;
+    for (const BranchDetails& branch : view(way.back()).below) {
+      if (branch.tokens.front() < 1000) next = branch.node;
+    }
+    if (!next) break;
+    way.push_back(*next);
+  }
+  ASSERT_EQ(way.size(), kForks + 1);
+  const BranchView all = view(way.back());
+  EXPECT_EQ(all.above.size(), kForks);
+  EXPECT_EQ(all.above_all, kForks);
+  const BranchView few = view(way.back(), {.above_max = 4});
+  EXPECT_EQ(few.above_all, kForks);
+  std::vector<NodeId> shown;
+  for (const BranchDetails& branch : few.above) shown.push_back(branch.node);
+  EXPECT_EQ(shown, (std::vector<NodeId>{way[0], way[1], way[kForks - 2], way[kForks - 1]}));
+}
+
 TEST_F(BranchViewTest, WhatIsNoBranchIsNothing) {
   fixture_.serve(counting(0, 8));
   const NodeId node = view().below.front().node;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "kv/evict/policy.h"
 #include "replay/replay_command.h"
 #include "test_data.h"
 
@@ -29,6 +30,21 @@ std::string small_trace() {
   return write_file("small.jsonl", trace_line(10, "1, 2, 3") + trace_line(12, "1, 2, 4") +
                                        trace_line(8, "5, 6") + trace_line(10, "1, 2, 3") +
                                        trace_line(7, "5, 6"));
+}
+
+std::string guide_text(const std::string& name) {
+  std::ifstream file(source_folder() + "/docs/guide/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Replay, HelpAndGuideNameEveryPolicy) {
+  const std::string help = run_replay({"--help"}).out;
+  const std::string guide = guide_text("replay.md");
+  for (const kv::EvictionPolicy* const policy : kv::eviction_policies()) {
+    EXPECT_THAT(help, ::testing::ContainsRegex("[ ,]" + std::string(policy->name) + "[,;]"));
+    EXPECT_THAT(guide, HasSubstr("`" + std::string(policy->name) + "`"));
+  }
+  EXPECT_THAT(help, HasSubstr("belady;"));
 }
 
 struct Rates {

@@ -92,7 +92,8 @@ class ViewOnATable {
     task.waits_for = planned.waits_for;
     task.arrival = tasks_.size();
     task.tokens_launched = planned.computed;
-    task.last_launch = planned.launched ? kCollected + 1 : kCollected;
+    task.last_launch = planned.launched ? kCollected + 1 : kCollected - planned.launches_ago;
+    task.mask_work = planned.mask_work;
     task.context_class = options_.context_classes.class_of(planned.tokens);
     task.times_passed = planned.times_passed;
     task.prefix_waits = planned.prefix_waits;

@@ -49,7 +49,9 @@ struct PlannedTask {
   std::uint32_t prefix_waits = 0;
   std::uint64_t blocks_wanted = 0;
   std::uint64_t look_again_step = 0;
-  std::string drops = {};             // a KV policy that selects pages
+  std::string drops = {};  // a KV policy that selects pages
+  std::uint64_t mask_work = 0;
+  std::uint64_t launches_ago = 0;     // since its last launch
   std::uint64_t prompt_of_drops = 0;  // tokens behind them count as output for that policy
 };
 

@@ -84,6 +84,43 @@ const PlannerCase kShares[] = {
 };
 INSTANTIATE_TEST_SUITE_P(OfShares, PlannedTenants, testing::ValuesIn(kShares), row_name);
 
+// Masks of 20,000 in all a tenant and step, while several tenants run; up to 1,000 are light.
+PlannedTask masked(char name, std::uint32_t tenant, std::uint64_t work, std::uint64_t ago = 0) {
+  return running(name, 4, 5, {.tenant = tenant, .mask_work = work, .launches_ago = ago});
+}
+
+const PlannerCase kMasks[] = {
+    {.name = "CostlyMasksOfATenantTakeTurns",
+     .tasks = {masked('a', 1, 15'000, 1), masked('b', 1, 15'000, 2), masked('c', 2, 0)},
+     .plan = "b+1* c+1*",
+     .tenants = {{}, {}}},
+    {.name = "OfEqualsTheFirstComesFirst",
+     .tasks = {masked('a', 1, 15'000), masked('b', 1, 15'000), masked('c', 2, 0)},
+     .plan = "a+1* c+1*",
+     .tenants = {{}, {}}},
+    {.name = "ATenantAloneHasAllItsMasks",
+     .tasks = {masked('a', 1, 15'000), masked('b', 1, 15'000)},
+     .plan = "a+1* b+1*",
+     .tenants = {{}, {}}},
+    {.name = "MasksUpToTheLimitGoTogether",
+     .tasks = {masked('a', 1, 15'000), masked('b', 1, 5'000), masked('c', 2, 0)},
+     .plan = "a+1* b+1* c+1*",
+     .tenants = {{}, {}}},
+    {.name = "AMaskBeyondTheLimitGoesAlone",
+     .tasks = {masked('a', 1, 1'001), masked('b', 1, 200'000, 1), masked('c', 2, 0)},
+     .plan = "b+1* c+1*",
+     .tenants = {{}, {}}},
+    {.name = "LightMasksAreNotCounted",
+     .tasks = {masked('a', 1, 20'000, 1), masked('b', 1, 1'000), masked('c', 2, 0)},
+     .plan = "a+1* b+1* c+1*",
+     .tenants = {{}, {}}},
+    {.name = "MasksOfOneTenantAreNotThoseOfAnother",
+     .tasks = {masked('a', 1, 15'000), masked('b', 1, 15'000), masked('c', 2, 15'000)},
+     .plan = "a+1* c+1*",
+     .tenants = {{}, {}}},
+};
+INSTANTIATE_TEST_SUITE_P(OfMasks, PlannedTenants, testing::ValuesIn(kMasks), row_name);
+
 const PlannerCase kOrder[] = {
     {.name = "ATenantThatHadFewerTokensIsAdmittedFirst",
      .tasks = {waiting('a', 10, {.tenant = 1}), waiting('b', 10, {.tenant = 2})},

@@ -62,6 +62,41 @@ inline std::string got(const std::string& path) {
   return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 }
 
+// Reads until the server closes the connection; returns nothing when it does not.
+inline std::optional<std::string> read_to_end(int client) {
+  std::string answer;
+  char bytes[4096];
+  ssize_t count = 0;
+  while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) {
+    answer.append(bytes, static_cast<std::size_t>(count));
+  }
+  if (count < 0 && errno == EAGAIN) return std::nullopt;
+  return answer;
+}
+
+// Connects a client to this port of this machine and sends the request; -1 when it cannot. The
+// caller closes the socket.
+inline int connected_to(std::uint16_t port, const std::string& request) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval timeout = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
+  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    send(client, request.data(), request.size(), MSG_NOSIGNAL);
+    return client;
+  }
+  close(client);
+  return -1;
+}
+
+inline std::uint16_t port_of(const Server& server) {
+  const std::string address = server.address();
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
 class StoryServer {
  public:
   explicit StoryServer(const ServerOptions& options = small_server())
@@ -76,8 +111,7 @@ class StoryServer {
                .shows_tree = true} {
     server_ = Server::listen(options, [this](int signal) { on_signal_(signal); }).value();
     server_->open(model_);
-    const std::string address = server_->address();
-    port_ = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+    port_ = port_of(*server_);
   }
   ~StoryServer() { server_->stop(); }
   StoryServer(const StoryServer&) = delete;
@@ -93,32 +127,8 @@ class StoryServer {
   void set_signal_handler(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
 
   // Connects a client and sends the request; -1 when it cannot. The caller closes the socket.
-  int connected(const std::string& request) const {
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port_);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval timeout = {.tv_sec = kTimeoutSeconds, .tv_usec = 0};
-    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-      send(client, request.data(), request.size(), MSG_NOSIGNAL);
-      return client;
-    }
-    close(client);
-    return -1;
-  }
-  // Reads until the server closes the connection; returns nothing when it does not.
-  static std::optional<std::string> read_all(int client) {
-    std::string answer;
-    char bytes[4096];
-    ssize_t count = 0;
-    while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) {
-      answer.append(bytes, static_cast<std::size_t>(count));
-    }
-    if (count < 0 && errno == EAGAIN) return std::nullopt;
-    return answer;
-  }
+  int connected(const std::string& request) const { return connected_to(port_, request); }
+  static std::optional<std::string> read_all(int client) { return read_to_end(client); }
   // With `half_closes` the client closes its sending side, and reads.
   std::optional<std::string> ask(const std::string& request, bool half_closes = false) const {
     const int client = connected(request);

@@ -232,26 +232,40 @@ void Evictor::release_due() {
   }
 }
 
+namespace {
+
+// Candidates that were looked at stay candidates, also where memory runs out.
+struct GivenBack {
+  EvictionCandidates& candidates;
+  std::vector<BlockId> blocks = {};
+
+  ~GivenBack() {
+    for (const BlockId block : blocks) candidates.push(block);
+  }
+};
+
+}  // namespace
+
 std::vector<NodeId> Evictor::next_to_leave(std::size_t nodes_max) {
   std::vector<NodeId> leaving;
   std::vector<NodeId> spared;
-  std::vector<BlockId> looked_at;
+  GivenBack looked_at = {candidates_};
   std::unordered_set<NodeId> known;
   // Superseded blocks go before all others, and nobody will ask for them. While there are more of
   // them than a step takes nothing else leaves.
   constexpr std::uint64_t kSupersededPassed = 512;
   const std::uint64_t passed = std::min(in_.sessions.nodes_superseded(), kSupersededPassed);
   const std::size_t look_max = (2 * nodes_max + passed) * in_.tree.groups();
-  while (leaving.size() < nodes_max && looked_at.size() < look_max) {
+  looked_at.blocks.reserve(look_max);
+  while (leaving.size() < nodes_max && looked_at.blocks.size() < look_max) {
     const auto victim = candidates_.pop(EvictionCandidates::Chance::kNone);
     if (!victim) break;
-    looked_at.push_back(victim->block);
+    looked_at.blocks.push_back(victim->block);
     const NodeId node = in_.pool.owner(victim->block).value();
     if (!in_.tree.is_whole(node) || !known.insert(node).second) continue;
     if (in_.sessions.is_superseded(node)) continue;
     (candidates_.would_spare(*victim) ? spared : leaving).push_back(node);
   }
-  for (const BlockId block : looked_at) candidates_.push(block);
   spared.resize(std::min(spared.size(), nodes_max - leaving.size()));
   leaving.insert(leaving.end(), spared.begin(), spared.end());
   return leaving;

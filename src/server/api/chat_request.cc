@@ -86,6 +86,15 @@ PromptLimits prompt_limits(const Truncation& truncation, const OutputLength& len
           .truncation = truncation.type};
 }
 
+// A template that does not name `documents` cannot show them. An empty list asks for nothing.
+void note_ignored_documents(const Fields& fields, const ServedModel& model,
+                            CompletionRequest& request) {
+  const Json* const documents = fields.array("documents");
+  if (documents == nullptr || documents->empty() || !model.chat_template) return;
+  const bool shows = model.chat_template->source().find("documents") != std::string_view::npos;
+  if (!shows) request.ignored.emplace_back("documents");
+}
+
 [[noreturn]] void refuse_long_chat(const PromptLimits& limits, const ServedModel& model) {
   if (limits.truncation == TruncationType::kNone) {
     refuse_beyond(limits.room.most, "messages", model);
@@ -128,6 +137,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.is_chat = true;
   request.names = {{"prompt", "messages"}};
   request.ignored = ignored_fields(body);
+  note_ignored_documents(fields, model, request);
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
   read_speculation(fields, model, request);
@@ -166,7 +176,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   memory.add(request.prompts.back());
   request.memory_bytes = memory.bytes();
   request.matcher_bytes = memory.matcher_bytes();
-  check_lengths(request, model, "messages", length);
+  check_lengths(request, model, "messages", length, terms.context_tokens);
   if (length.tokens == 0u || request.cache.prewarm) answer_nothing(request);
   return request;
 }

@@ -194,17 +194,28 @@ void check_choices(const CompletionRequest& request, const ServedModel& model) {
 }
 
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
-                   const std::string& prompt_field, const OutputLength& length) {
-  const std::uint64_t context = model.context_tokens(request.engine);
+                   const std::string& prompt_field, const OutputLength& length,
+                   std::uint64_t tenant_tokens) {
+  const std::uint64_t of_model = model.context_tokens(request.engine);
+  const bool is_of_tenant = tenant_tokens > 0 && tenant_tokens < of_model;
+  const std::uint64_t context = is_of_tenant ? tenant_tokens : of_model;
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();
     if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);
-    if (tokens >= context) refuse_long_prompt(prompt_field, context);
+    if (tokens >= context && !is_of_tenant) refuse_long_prompt(prompt_field, context);
+    if (tokens >= context) {
+      throw ApiError(400,
+                     fmt::format("{}: has {} tokens, the limit of this tenant is {} including at "
+                                 "least one token of output",
+                                 prompt_field, tokens, context),
+                     prompt_field, "context_length_exceeded");
+    }
     if (length.tokens && *length.tokens > context - tokens) {
       throw ApiError(
           400,
-          fmt::format("{}: {} and the prompt's {} tokens make {}, the context holds {}",
-                      length.field, *length.tokens, tokens, *length.tokens + tokens, context),
+          fmt::format("{}: {} and the prompt's {} tokens make {}, {} {}", length.field,
+                      *length.tokens, tokens, *length.tokens + tokens,
+                      is_of_tenant ? "the limit of this tenant is" : "the context holds", context),
           length.field, "context_length_exceeded");
     }
   }

@@ -46,8 +46,10 @@ std::uint64_t counted_tokens_max(const ServedModel& model);
                                 const ServedModel& model);
 
 // Checks every prompt and the requested length against the context; errors name `prompt_field`.
+// `tenant_tokens`: what a sequence of the caller's tenant may have; 0: as much as the context.
 void check_lengths(const CompletionRequest& request, const ServedModel& model,
-                   const std::string& prompt_field, const OutputLength& length);
+                   const std::string& prompt_field, const OutputLength& length,
+                   std::uint64_t tenant_tokens = 0);
 
 // Throws ApiError for unsupported fields that would change the output. `choices` is the request's
 // n.

@@ -1,6 +1,7 @@
 // GET /cache/curve.
 #include "kv/curve.h"
 
+#include "server/api/cache_advice.h"
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
@@ -35,7 +36,8 @@ Json describe_curve(const ServedModel& model) {
           {"blocks_asked", curve.blocks_asked},
           {"sampling_rate", curve.sampling_rate},
           {"lru", std::move(lru)},
-          {"policies", std::move(policies)}};
+          {"policies", std::move(policies)},
+          {"advice", describe_advice(model, curve)}};
 }
 
 }  // namespace pagoda::server

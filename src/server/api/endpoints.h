@@ -28,8 +28,9 @@ Json detokenize(Json body, const ServedModel& model, const ReadingTerms& terms);
 Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms);
 // The tokens of each prompt of a completion.
 Json render_text(Json body, const ServedModel& model, const ReadingTerms& terms);
-// Lists the retention budget and every active grant, without its owner.
-Json list_retained(const ServedModel& model);
+// Lists the retention budget, who retains how many blocks, and every active grant, without its
+// owner. The engine's thread counts between two steps.
+std::unique_ptr<DeferredReply> list_retained(const ServedModel& model);
 // Reports the share of requested blocks that other cache sizes and policies would have hit.
 Json describe_curve(const ServedModel& model);
 // Clears the pool for requests that are sent after the reply, except blocks that running requests

@@ -1,4 +1,10 @@
+#include <map>
+#include <string>
+#include <vector>
+
 #include "engine/snapshot.h"
+#include "kv/retained_accounts.h"
+#include "server/api/cache_advice.h"
 #include "server/api/endpoints.h"
 
 namespace pagoda::server {
@@ -19,6 +25,43 @@ Json model_json(const ServedModel& model, const std::string& name) {
   return {
       {"id", name},           {"object", "model"},    {"created", model.created_s},
       {"owned_by", "pagoda"}, {"root", model.name()}, {"max_model_len", model.context_tokens()}};
+}
+
+// Tenants by name; regions that no tenant owns count together, as grants are told apart: public
+// or private.
+Json retaining_tenants(const ServedModel& model, const std::vector<kv::RegionStats>& accounts) {
+  std::map<std::string, std::uint64_t> blocks;
+  for (const kv::RegionStats& account : accounts) {
+    const bool is_owned = account.owner != kv::kNoOwner;
+    blocks[is_owned ? model.engine.tenant_name(engine::TenantId(account.owner.value()))
+           : account.region == kv::kPublicAccount.value() ? "public"
+                                                          : "private"] += account.blocks;
+  }
+  Json tenants = Json::array();
+  for (const auto& [tenant, count] : blocks) {
+    tenants.push_back({{"tenant", tenant}, {"blocks", count}});
+  }
+  return tenants;
+}
+
+Json retained_json(const ServedModel& model, const std::vector<kv::RegionStats>& accounts) {
+  const std::int64_t now_ns = model.engine.now_ns();
+  const engine::Snapshot now = model.engine.snapshot();
+  std::uint64_t blocks = 0;
+  Json grants = Json::array();
+  for (const kv::GrantStats& grant : model.engine.retained()) {
+    blocks += grant.blocks;
+    grants.push_back({{"tenant", grant.is_public ? "public" : "private"},
+                      {"blocks", grant.blocks},
+                      {"priority", grant.priority},
+                      {"seconds_left", static_cast<double>(grant.until_ns - now_ns) * 1e-9}});
+  }
+  return {{"blocks_all", now.blocks_all},
+          {"blocks_retained", blocks},
+          {"blocks_retained_max", now.blocks_all / 2},
+          {"blocks_per_tenant_max", model.engine.retain_blocks_max()},
+          {"tenants", retaining_tenants(model, accounts)},
+          {"grants", std::move(grants)}};
 }
 
 }  // namespace
@@ -77,26 +120,18 @@ Json describe_server(const ServedModel& model, const std::string& version) {
                      {"pages_written", tier.stats.pages_written}});
   }
   info["tiers"] = std::move(tiers);
+  info["advice"] = describe_advice(model, model.engine.curve());
   return info;
 }
 
-Json list_retained(const ServedModel& model) {
-  const std::int64_t now_ns = model.engine.now_ns();
-  const engine::Snapshot now = model.engine.snapshot();
-  std::uint64_t blocks = 0;
-  Json grants = Json::array();
-  for (const kv::GrantStats& grant : model.engine.retained()) {
-    blocks += grant.blocks;
-    grants.push_back({{"tenant", grant.is_public ? "public" : "private"},
-                      {"blocks", grant.blocks},
-                      {"priority", grant.priority},
-                      {"seconds_left", static_cast<double>(grant.until_ns - now_ns) * 1e-9}});
-  }
-  return {{"blocks_all", now.blocks_all},
-          {"blocks_retained", blocks},
-          {"blocks_retained_max", now.blocks_all / 2},
-          {"blocks_per_tenant_max", model.engine.retain_blocks_max()},
-          {"grants", std::move(grants)}};
+std::unique_ptr<DeferredReply> list_retained(const ServedModel& model) {
+  return std::make_unique<DeferredReply>([&model](const DeferredReply::Give& give) {
+    model.engine.post([&model, give](kv::Cache& cache) {
+      give([&model, accounts = kv::retained_by_account(cache)] {
+        return json_reply(retained_json(model, accounts));
+      });
+    });
+  });
 }
 
 Json reset_prefix_cache(const ServedModel& model, const Caller& caller) {

@@ -187,13 +187,13 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   check_choices(request, model);
   read_prompts(fields, "prompt", model, terms.memory, request,
                tokens_kept(fields, length, terms.context_of(model, request.engine)));
-  check_lengths(request, model, "prompt", length);
+  check_lengths(request, model, "prompt", length, terms.context_tokens);
   request.engine.end.max_tokens = length.tokens;
   if (!length.tokens) {
     std::uint64_t room = kOutputTokensDefault;
     for (const Prompt& prompt : request.prompts) {
-      room = std::min<std::uint64_t>(room,
-                                     model.context_tokens(request.engine) - prompt.tokens.size());
+      room = std::min<std::uint64_t>(
+          room, terms.context_of(model, request.engine) - prompt.tokens.size());
     }
     request.engine.end.max_tokens =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(room, request.engine.end.min_tokens));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "chat/call_literals.h"
@@ -40,6 +41,42 @@ const chat::KeyEnd& key_end_of(const chat::TaggedArguments& tagged, ArgumentType
   const auto found = std::find_if(tagged.key_ends.begin(), tagged.key_ends.end(),
                                   [type](const chat::KeyEnd& end) { return end.type == type; });
   return found == tagged.key_ends.end() ? tagged.key_ends.front() : *found;
+}
+
+// Whether a value of the schema may be of this kind, as far as its `type` tells.
+bool may_be(const Json* schema, chat::JsonKind kind) {
+  static const std::map<std::string, chat::JsonKind, std::less<>> kKinds = {
+      {"number", chat::JsonKind::kNumber},   {"integer", chat::JsonKind::kNumber},
+      {"boolean", chat::JsonKind::kBoolean}, {"null", chat::JsonKind::kNull},
+      {"array", chat::JsonKind::kArray},     {"object", chat::JsonKind::kObject}};
+  const bool tells = schema != nullptr && schema->is_object() && schema->contains("type");
+  if (!tells || kind == chat::JsonKind::kAny) return true;
+  const auto is_kind = [kind](const Json& name) {
+    const auto found =
+        name.is_string() ? kKinds.find(name.get_ref<const std::string&>()) : kKinds.end();
+    return found != kKinds.end() && found->second == kind;
+  };
+  const Json& type = (*schema)["type"];
+  return type.is_array() ? std::any_of(type.begin(), type.end(), is_kind) : is_kind(type);
+}
+
+const Json* property_of(const ChosenTool& tool, const std::string& name) {
+  if (tool.parameters == nullptr || !tool.parameters->is_object()) return nullptr;
+  const auto properties = tool.parameters->find("properties");
+  if (properties == tool.parameters->end() || !properties->is_object()) return nullptr;
+  const auto property = properties->find(name);
+  return property == properties->end() ? nullptr : &*property;
+}
+
+// The ends of keys whose value is JSON of this schema.
+std::vector<std::string> json_key_ends(const chat::TaggedArguments& tagged, const Json* schema) {
+  std::vector<std::string> ends;
+  for (const chat::KeyEnd& end : tagged.key_ends) {
+    const bool fits = end.type == ArgumentType::kJson && may_be(schema, end.kind);
+    if (fits) ends.push_back(end.text);
+  }
+  if (ends.empty()) ends.push_back(key_end_of(tagged, ArgumentType::kJson).text);
+  return ends;
 }
 
 }  // namespace
@@ -189,7 +226,7 @@ Result<GrammarNodeId> ToolGrammar::arguments_by_schema(const ChosenTool& tool) {
     JsonMember& written = object.members.emplace_back();
     written = {member.name, member.value, member.required};
     if (is_tagged) {
-      ASSIGN_OR_RETURN(written.value, tagged_value(member, type));
+      ASSIGN_OR_RETURN(written.value, tagged_value(member, type, property_of(tool, member.name)));
     }
   }
   if (!is_tagged) {
@@ -229,9 +266,23 @@ Status ToolGrammar::check_key(const std::string& name) const {
   return ok_status();
 }
 
+// A text up to `end` and what is behind that, or between the form's quotes. Only quotes may hold
+// the end, and what begins with one is read up to the closing one.
+GrammarNodeId ToolGrammar::text_up_to(std::string_view end, NodeId behind) {
+  const chat::TaggedArguments& tagged = calls_.tagged;
+  if (tagged.text_begin.empty()) return builder_.text_until(marked_.marker(end), behind);
+  const GrammarNodeId plain =
+      builder_.text_until(marked_.marker(end), behind, false, {tagged.text_begin});
+  const GrammarNodeId quoted =
+      builder_.text_until(marked_.marker(tagged.text_end + std::string(end)), behind);
+  return builder_.alternatives({plain, builder_.sequence({literal(tagged.text_begin), quoted})});
+}
+
 // Returns the grammar behind a key: the key's end, the value, and the value's end. A string stands
-// there as it is, and null as the word, unless keys say of which type their value is.
-Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type) {
+// there as it is, and null as the word, unless keys say of which type their value is. `schema` is
+// the value's; nullptr: it is not known.
+Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, ArgumentType type,
+                                                const Json* schema) {
   const chat::TaggedArguments& tagged = calls_.tagged;
   const bool is_nullable = type == ArgumentType::kNullableString;
   const bool is_text = type == ArgumentType::kString || is_nullable;
@@ -243,21 +294,23 @@ Result<GrammarNodeId> ToolGrammar::tagged_value(const SchemaMember& member, Argu
   }
   const std::string closing =
       tagged.value_end + (tagged.value_end_has_key ? member.name + tagged.close_end : "");
-  const auto value = [&](ArgumentType written, GrammarNodeId node) {
-    return builder_.sequence({literal(key_end_of(tagged, written).text), node, literal(closing)});
+  const auto json_value = [&](const Json* of, GrammarNodeId node) {
+    std::vector<GrammarNodeId> ends;
+    for (const std::string& end : json_key_ends(tagged, of)) ends.push_back(literal(end));
+    return builder_.sequence({builder_.alternatives(ends), node, literal(closing)});
   };
-  if (!is_text) return value(ArgumentType::kJson, member.value);
+  if (!is_text) return json_value(schema, member.value);
+  const GrammarNodeId key_end = literal(key_end_of(tagged, ArgumentType::kString).text);
   std::vector<GrammarNodeId> branches;
   if (member.text) {
-    branches.push_back(value(ArgumentType::kString, *member.text));
+    branches.push_back(builder_.sequence({key_end, *member.text, literal(closing)}));
   } else {
-    const GrammarNodeId text = builder_.text_until(marked_.marker(chat::core(closing)),
-                                                   literal(chat::tail_space(closing)));
-    branches.push_back(
-        builder_.sequence({literal(key_end_of(tagged, ArgumentType::kString).text), text}));
+    branches.push_back(builder_.sequence(
+        {key_end, text_up_to(chat::core(closing), literal(chat::tail_space(closing)))}));
   }
   if (member.may_be_null && is_nullable) {
-    branches.push_back(value(ArgumentType::kJson, builder_.literal("null")));
+    const Json null_schema = {{"type", "null"}};
+    branches.push_back(json_value(&null_schema, builder_.literal("null")));
   }
   return builder_.alternatives(branches);
 }
@@ -296,9 +349,11 @@ GrammarNodeId ToolGrammar::any_arguments() {
   const GrammarNodeId closing = tagged.value_end_has_key
                                     ? builder_.sequence({key, literal(tagged.close_end)})
                                     : literal(chat::tail_space(tagged.value_end));
-  const GrammarNodeId value = builder_.sequence(
-      {literal(tagged.key_begin), key, literal(key_end_of(tagged, ArgumentType::kString).text),
-       builder_.text_until(marked_.marker(chat::core(tagged.value_end)), closing)});
+  std::vector<GrammarNodeId> key_ends;
+  for (const chat::KeyEnd& end : tagged.key_ends) key_ends.push_back(literal(end.text));
+  const GrammarNodeId value =
+      builder_.sequence({literal(tagged.key_begin), key, builder_.alternatives(key_ends),
+                         text_up_to(chat::core(tagged.value_end), closing)});
   return builder_.repeat(value, 0);
 }
 

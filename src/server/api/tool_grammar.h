@@ -47,7 +47,9 @@ class ToolGrammar {
   Result<NodeId> arguments_by_schema(const ChosenTool& tool);
   NodeId any_arguments();
   NodeId nested_argument(NodeId key);
-  Result<NodeId> tagged_value(const structured::SchemaMember& member, chat::ArgumentType type);
+  NodeId text_up_to(std::string_view end, NodeId behind);
+  Result<NodeId> tagged_value(const structured::SchemaMember& member, chat::ArgumentType type,
+                              const Json* schema);
   Status check_key(const std::string& name) const;
   NodeId literal(std::string_view text) { return builder_.literal(marked_.encode(text)); }
   structured::JsonStyle quoted_style() const;

@@ -90,7 +90,22 @@ void write_blocks(Exposition& page, const Readings& readings) {
                readings.state.meters().policy_dropped_tokens());
 }
 
-void write_requests(Exposition& page, const engine::Snapshot& now) {
+// Returns the mean context, prompt and output so far, of the sequences that run; 0 where none does.
+double context_mean(const std::vector<engine::TenantStats>& tenants) {
+  std::uint64_t sequences = 0;
+  std::uint64_t tokens = 0;
+  for (const engine::TenantStats& tenant : tenants) {
+    sequences += tenant.sequences_running;
+    tokens += tenant.kv_tokens_held;
+  }
+  return sequences == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(sequences);
+}
+
+void write_requests(Exposition& page, const Readings& readings) {
+  const engine::Snapshot& now = readings.now;
+  page.gauge("pagoda:running_context_tokens_mean",
+             "Mean tokens of running sequences, prompt and output so far; 0: none runs.",
+             context_mean(readings.tenants));
   page.begin(Kind::kGauge, "pagoda:requests_waiting",
              "Requests that wait, by what they waited for when last looked at.");
   for (std::size_t i = 0; i < now.waiting_by_reason.size(); ++i) {
@@ -188,7 +203,7 @@ void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_transfers(page, readings);
   write_normalised(page, readings);
   write_blocks(page, readings);
-  write_requests(page, readings.now);
+  write_requests(page, readings);
   write_steps(page, readings);
   write_draft_costs(page, readings.now);
   write_tenants(page, readings);

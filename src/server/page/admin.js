@@ -93,10 +93,11 @@ async function tenants() {
 
 async function retained() {
   const reply = await getJson("/cache/retained");
-  const { grants, blocks_retained: blocks, blocks_retained_max: most } = reply;
+  const { grants, tenants: whose, blocks_retained: blocks, blocks_retained_max: most } = reply;
   if (grants.length === 0) return make("p", "quiet", `Nothing is retained; ${most} blocks may be.`);
+  const shares = whose.map((one) => `${one.tenant} ${one.blocks}`).join(", ");
   return table(
-    `Retained prefixes: ${blocks} of at most ${most} blocks`,
+    `Retained prefixes: ${blocks} of at most ${most} blocks (${shares})`,
     ["whose", "blocks", "priority", "ends in"],
     grants.map((grant) => [grant.tenant, String(grant.blocks), String(grant.priority), age(grant.seconds_left)]),
   );

@@ -115,10 +115,10 @@ export class Answer {
     return pairs;
   }
 
-  // The answer as the next request repeats it.
+  // The answer as the next request repeats it: without calls that were cut off.
   message() {
     const message = { role: "assistant", content: this.text.textContent };
-    if (this.calls.length === 0) return message;
+    if (!this.wantsResults()) return message;
     message.tool_calls = this.calls.map(({ id, name, text }) => ({
       id,
       type: "function",

@@ -5,6 +5,7 @@ import { element } from "./dom.js";
 
 const conversation = []; // messages as the API takes them
 let running = null; // AbortController of the stream that is read
+let number = 0; // of the conversation: what belongs to an earlier one is dropped
 let pending = null; // the answer whose tool calls have no results yet
 
 const EXAMPLE_TOOL = {
@@ -47,6 +48,7 @@ function requestBody() {
 
 async function answer() {
   let shown = null;
+  const asked = number;
   setBusy(true);
   try {
     const body = requestBody();
@@ -58,11 +60,12 @@ async function answer() {
     shown ??= new Answer({});
     shown.fail(error.name === "AbortError" ? null : error);
   }
+  running = null;
+  setBusy(false);
+  if (asked !== number) return;
   conversation.push(shown.message());
   pending = shown.wantsResults() ? shown : null;
   pending?.askForResults(sendResults);
-  running = null;
-  setBusy(false);
   shown.entry.scrollIntoView({ block: "nearest" });
 }
 
@@ -97,6 +100,7 @@ function setBusy(busy) {
 
 function beginAnew() {
   running?.abort();
+  number += 1;
   conversation.length = 0;
   pending = null;
   element("messages").replaceChildren();

@@ -48,6 +48,11 @@ function tableOf(curve) {
   return table;
 }
 
+// Sentences of the server's: what a change of the cache would give.
+export function showAdvice({ advice }) {
+  element("curve-advice").replaceChildren(...advice.map(({ text }) => make("li", "", `${text}.`)));
+}
+
 function show(curve) {
   const note = element("curve-note");
   if (!curve.enabled) {
@@ -55,6 +60,7 @@ function show(curve) {
     return;
   }
   note.textContent = `Of ${curve.blocks_asked} blocks that prompts asked for, so far.`;
+  showAdvice(curve);
   element("curve-plot").replaceChildren(drawPlot(plotOf(curve)));
   element("curve-table").replaceChildren(tableOf(curve));
 }

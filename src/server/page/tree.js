@@ -5,6 +5,7 @@ import { age } from "./text.js";
 
 const SHOWN_CHARACTERS = 60;
 let shown = null; // the number of the branch, null at the top
+let walks = 0; // that were begun: the answer to an earlier one is dropped
 
 const ownerOf = (branch) => (branch.public ? "public" : (branch.tenant ?? "a salt of its own"));
 const textOf = (branch) => (branch.public ? branch.text : "(private)");
@@ -75,6 +76,9 @@ function showBelow(branches) {
 
 function note(view) {
   const parts = [`${view.nodes_seen} of ${view.nodes} nodes were looked at`];
+  if (view.above_all > view.above.length) {
+    parts.push(`${view.above.length} of ${view.above_all} steps above are shown`);
+  }
   if (view.below_all > view.below.length) {
     parts.push(`the largest ${view.below.length} of ${view.below_all} branches are shown`);
   }
@@ -83,14 +87,18 @@ function note(view) {
 }
 
 async function walk(node) {
+  walks += 1;
+  const mine = walks;
   try {
     const view = await getJson(node === null ? "/cache/branch" : `/cache/branch?node=${node}`);
+    if (mine !== walks) return;
     shown = view.branch?.node ?? null;
     showPath(view.above);
     showBranch(view.branch);
     showBelow(view.below);
     element("tree-note").textContent = note(view);
   } catch (error) {
+    if (mine !== walks) return;
     const left = error instanceof ApiFailure && error.status === 404 && node !== null;
     if (left) return walk(null);
     element("tree-note").textContent = `No tree: ${explainFailure(error)}.`;

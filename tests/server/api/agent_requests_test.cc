@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "server/api/anthropic/messages_request.h"
+#include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
 #include "server/api/ollama/ollama_request.h"
 #include "server/api/responses/responses_request.h"
@@ -263,6 +264,30 @@ TEST(AgentRequests, FieldsThatNothingAnswersAreNamedOrRefused) {
                                    fixture.served(), memory)
                 .ignored,
             std::vector<std::string>{"xyz"});
+}
+
+TEST(AgentRequests, DocumentsThatATemplateDoesNotShowAreNamedAsIgnored) {
+  StoryFixture fixture;
+  const auto ignored = [&](const Json& documents, const std::string& source) {
+    const text::SpecialTexts specials = text::special_texts(fixture.tokenizer());
+    const ServedModel model = {
+        .names = {"stories"},
+        .tokenizer = fixture.tokenizer(),
+        .chat_template = text::ChatTemplate::parse("test", source, specials).value(),
+        .engine = fixture.engine(),
+        .step_notifier = fixture.served().step_notifier,
+        .fingerprint = "test"};
+    ReadingMemory memory(nullptr);
+    const Json body = {{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                       {"documents", documents}};
+    return read_chat_request(body, model, {.memory = memory}).ignored;
+  };
+  const Json one = Json::array({{{"text", "a document"}}});
+  EXPECT_EQ(ignored(one, kStoryTemplate), std::vector<std::string>{"documents"});
+  EXPECT_TRUE(ignored(Json::array(), kStoryTemplate).empty());
+  const std::string shows =
+      std::string(kStoryTemplate) + "{% for d in documents %}{{ d.text }}{% endfor %}";
+  EXPECT_TRUE(ignored(one, shows).empty());
 }
 
 TEST(AgentRequests, FieldsThatNobodyKnowsAreNamedInEveryApi) {

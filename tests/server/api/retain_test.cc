@@ -35,6 +35,7 @@ TEST(Retain, IsGrantedInWholeBlocksAndShownUntilItEnds) {
   EXPECT_EQ(seen["blocks_retained"], 1);
   ASSERT_EQ(seen["grants"].size(), 1u);
   EXPECT_EQ(seen["grants"][0]["tenant"], "public");
+  EXPECT_EQ(seen["tenants"], Json::array({{{"tenant", "public"}, {"blocks", 1}}}));
   EXPECT_EQ(seen["grants"][0]["blocks"], 1);
   EXPECT_EQ(seen["grants"][0]["priority"], 7);
   EXPECT_GT(seen["grants"][0]["seconds_left"], 590.0);

@@ -165,6 +165,10 @@ std::vector<std::string> lures_of(const chat::AnswerForm& form) {
       lures.push_back("x" + std::string(chat::core(closing)) + calls.call_end);
     }
   }
+  if (!tagged.text_begin.empty()) {
+    lures.push_back(tagged.text_begin + "x");
+    lures.push_back(tagged.text_begin + "x" + tagged.value_end + "y" + tagged.text_end);
+  }
   if (!calls.quote.empty()) lures.push_back("x" + calls.quote + ",evil:" + calls.quote + "y");
   for (const char* const name : {"f", "g"}) {
     const std::string call = bad_call(form, name);
@@ -265,6 +269,39 @@ TEST(ToolRoundTrip, WhatAStrictToolsGrammarLetsThroughIsReadBackValid) {
         expect_valid(form, one, read, schema, text);
       }
     }
+  }
+}
+
+// The key's end says of which kind the value is: the schema decides, where it tells.
+TEST(ToolRoundTrip, AKeysEndIsThatOfAValueTheSchemaAllows) {
+  const chat::AnswerForm form = {.calls = chat::find_tool_form("kimi_k3")->calls};
+  const auto call = [](const std::string& kind, const std::string& value) {
+    return "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument "
+           "key=\"q\" type=\"" +
+           kind + "\"<|sep|>" + value +
+           "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>";
+  };
+  const auto grammar_of = [&](const StrictCase& one, bool strict) {
+    Json tools = tools_of(one);
+    tools[0]["function"]["strict"] = strict;
+    return grammar_for(form, {{"tools", tools}, {"tool_choice", "auto"}}, true);
+  };
+  const auto takes = [&](const auto& grammar, const std::string& kind, const std::string& value) {
+    // Free text takes everything that does not begin a call.
+    return structured::matches_text(*grammar, call(kind, value));
+  };
+  const auto object = grammar_of({"an object", R"({"type": "object"})"}, true);
+  EXPECT_TRUE(takes(object, "object", R"({"a":1})"));
+  EXPECT_FALSE(takes(object, "number", R"({"a":1})"));
+  const auto either = grammar_of({"either", R"({"type": ["integer", "boolean"]})"}, true);
+  EXPECT_TRUE(takes(either, "number", "7"));
+  EXPECT_TRUE(takes(either, "boolean", "true"));
+  EXPECT_FALSE(takes(either, "array", "7"));
+  const auto open = grammar_of({"no type", R"({"enum": [7, "x"]})"}, true);
+  EXPECT_TRUE(takes(open, "number", "7"));
+  const auto any = grammar_of({"not strict", R"({"type": "integer"})"}, false);
+  for (const char* const kind : {"string", "number", "boolean", "array", "object", "null"}) {
+    EXPECT_TRUE(takes(any, kind, "7")) << kind;
   }
 }
 

@@ -20,7 +20,8 @@ class TruncationTenants : public TenantsFixture {
             "tenant small context_tokens=200\nkey small-key small\n"
             "tenant wide\nkey wide-key wide\n"
             "tenant other\nkey other-key other\n"
-            "tenant press\nkey press-key press may_publish\n") {}
+            "tenant press\nkey press-key press may_publish\n"
+            "tenant ops\nkey ops-key ops admin\n") {}
 };
 
 TEST_F(TruncationTenants, ATenantsContextIsTheOneThatCounts) {
@@ -64,6 +65,51 @@ TEST_F(TruncationTenants, WhatIsPublicDoesNotMoveToPrivateTurns) {
   EXPECT_LE(cached, 56u);
 }
 
+TEST_F(TruncationTenants, TheTenantsLimitIsNamedWhereAPromptPassesIt) {
+  const auto refused = [&](const std::string& path, const Json& body) {
+    const HttpReply reply = post("small-key", path, body);
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    return Json::parse(reply.body)["error"];
+  };
+  const Json chat = refused(kChatApiPath, long_chat_body(long_chat(4)));
+  EXPECT_EQ(chat["code"], "context_length_exceeded");
+  EXPECT_EQ(chat["param"], "messages");
+  EXPECT_THAT(chat["message"].get<std::string>(),
+              testing::AllOf(testing::StartsWith("messages: has "),
+                             HasSubstr("the limit of this tenant is 200")));
+  const std::vector<int> ids(200, 5);
+  const Json text = refused(kCompletionsPath, {{"prompt", ids}});
+  EXPECT_EQ(text["code"], "context_length_exceeded");
+  EXPECT_EQ(text["param"], "prompt");
+  EXPECT_EQ(text["message"],
+            "prompt: has 200 tokens, the limit of this tenant is 200 including at least one token "
+            "of output");
+  const std::vector<int> fits(190, 5);
+  const Json output = refused(kCompletionsPath, {{"prompt", fits}, {"max_tokens", 11}});
+  EXPECT_EQ(output["param"], "max_tokens");
+  EXPECT_EQ(output["message"],
+            "max_tokens: 11 and the prompt's 190 tokens make 201, the limit of this tenant is 200");
+  // A length that nobody asked for gives way.
+  EXPECT_EQ(ask("small-key", kCompletionsPath,
+                {{"prompt", fits}, {"ignore_eos", true}})["usage"]["completion_tokens"],
+            10);
+}
+
+TEST_F(TruncationTenants, WhoRetainsIsNamedToAnAdmin) {
+  const std::vector<int> ids(64, 5);
+  const auto retain = [&](const std::string& key) {
+    ask(key, kCompletionsPath,
+        {{"prompt", ids}, {"max_tokens", 1}, {"retain", {{"seconds", 600}, {"upto", 48}}}});
+  };
+  retain("small-key");
+  retain("wide-key");
+  const HttpReply reply = fixture_.send(
+      {.method = "GET", .path = "/cache/retained", .authorization = "Bearer ops-key"});
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(Json::parse(reply.body)["tenants"],
+            Json::parse(R"([{"tenant": "small", "blocks": 3}, {"tenant": "wide", "blocks": 3}])"));
+}
+
 // An output that is longer than what the context leaves is cut, not refused.
 TEST_F(TruncationTenants, OutputsOfOtherApisGiveWayToATenantsContext) {
   const Json messages = Json::array({{{"role", "user"}, {"content", "Once"}}});
@@ -74,7 +120,7 @@ TEST_F(TruncationTenants, OutputsOfOtherApisGiveWayToATenantsContext) {
   items["max_output_tokens"] = 400;
   EXPECT_LE(ask("small-key", "/v1/responses", items)["usage"]["total_tokens"], 200);
   const Json beyond = post("small-key", "/v1/messages", long_messages_body(long_chat(4))).body;
-  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the context holds 200"));
+  EXPECT_THAT(beyond.get<std::string>(), HasSubstr("the limit of this tenant is 200"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 #include "server/metrics/exposition.h"
@@ -117,6 +118,30 @@ TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
   EXPECT_THAT(page, HasSubstr("finished_reason=\"length\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("\nllamacpp:tokens_predicted_total 10\n"));
   EXPECT_THAT(page, HasSubstr("\nllamacpp:prompt_tokens_total " + std::to_string(prompt + 1)));
+}
+
+// Requests follow each other until one was seen: what is shown is up to 0.1 s old.
+TEST_F(MetricsTest, TheMeanContextIsThatOfWhatRuns) {
+  const std::string name =
+      "\npagoda:running_context_tokens_mean{model_name=\"stories\",engine=\"0\"} ";
+  const auto mean = [&] {
+    const std::string page = read();
+    const std::size_t at = page.find(name);
+    return at == std::string::npos ? -1 : std::stod(page.substr(at + name.size()));
+  };
+  EXPECT_EQ(mean(), 0) << "nothing runs";
+  const std::vector<int> prompt(100, 5);
+  std::atomic<bool> is_seen = false;
+  const std::future<void> requests = std::async(std::launch::async, [&] {
+    const Json body = {{"prompt", prompt}, {"max_tokens", 300}, {"ignore_eos", true}};
+    while (!is_seen) fixture_.complete(body);
+  });
+  double seen = 0;
+  while (seen == 0) seen = mean();
+  is_seen = true;
+  requests.wait();
+  EXPECT_GE(seen, 100);
+  EXPECT_LE(seen, 400);
 }
 
 // After a stop string the engine computes on until it is cancelled, but the choice ended by itself.

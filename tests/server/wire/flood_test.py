@@ -110,7 +110,7 @@ class Floods(unittest.TestCase):
                 answers += raw.recv(4096)
         self.assertIn(b" 503 ", answers)
         self.assertIn(b"--max-total-body-bytes", answers)
-        self.assertIn(b"Retry-After: 1", answers)
+        self.assertRegex(answers, rb"Retry-After: [1-9]")
         for raw in raws:
             raw.close()
         served.wait_until(lambda: self.server.resident_bytes() - before < 100 * MIB, 10)

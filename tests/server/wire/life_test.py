@@ -127,6 +127,10 @@ class Life(unittest.TestCase):
                 )
         with served.Served(served.STORIES, "-t", "1") as server:
             self.assertIn("context 512 tokens, KV cache ", server.greeting)
+            plan = r"memory: weights [\d.]+ \w+ in the file, KV cache [\d.]+ \w+: [\d,]+ requests? of 512 tokens at once"
+            self.assertRegex(server.greeting, plan)
+            sizes = server.get("/server_info")[1]["kv_block_bytes_by_dtype"]
+            self.assertLess(sizes["int8"], sizes.get("bf16", 1 << 40))
 
     def test_a_model_file_that_is_truncated_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -109,6 +109,16 @@ class Views(PageTest):
         # Four between 1 and 3; then none; then another server, whose counters began anew.
         self.assertEqual(found, [None, 2, None, None])
 
+    def test_the_curves_advice_stands_above_it_as_text(self):
+        texts = self.page.evaluate("""(async () => {
+            const {showAdvice} = await import('/page/curve.js');
+            showAdvice({advice: [{text: '1.60 GiB more would raise hits from 61 to 74 %'}, {text: '<b>int8</b> KV'}]});
+            const shown = [...document.querySelectorAll('#curve-advice li')].map((one) => one.textContent);
+            showAdvice({advice: []});
+            return [shown, document.querySelectorAll('#curve-advice li').length];
+        })()""")
+        self.assertEqual(texts, [["1.60 GiB more would raise hits from 61 to 74 %.", "<b>int8</b> KV."], 0])
+
     def test_the_curve_marks_the_size_of_today_and_has_all_policies(self):
         self.wait_view("curve")
         curve = self.server.get("/cache/curve")[1]

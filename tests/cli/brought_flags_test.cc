@@ -1,0 +1,159 @@
+// Flags that people bring from other servers and from tutorials: names of ours, and what is said
+// where a flag cannot do what it does elsewhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/device_choice.h"
+#include "bench/bench_command.h"
+#include "cli/captured_command.h"
+#include "skip_reasons.h"
+#include "test_data.h"
+
+namespace pagoda::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Brought {
+  std::vector<std::string> words;  // the last is a value that is refused
+  const char* error;
+};
+
+// The error names our flag: the other name has led to it.
+TEST(BroughtFlags, AreNamesOfOurs) {
+  const std::vector<Brought> all = {
+      {{"serve", "--mem-fraction-static", "2"}, "--gpu-memory-utilization: 2 is not a number"},
+      {{"run", "--mem_fraction_static", "2"}, "--gpu-memory-utilization: 2 is not a number"},
+      {{"serve", "--max_batch_size", "0"}, "--max-num-seqs: 0 is not a whole number"},
+      {{"serve", "--max-batch-size", "0"}, "--max-num-seqs: 0 is not a whole number"},
+      {{"serve", "--max-running-requests", "0"}, "--max-num-seqs: 0 is not a whole number"},
+      {{"serve", "-np", "0"}, "--max-num-seqs: 0 is not a whole number"},
+      {{"serve", "-ctk", "q8_1"}, "--cache-type-k: q8_1 is not one of"},
+      {{"serve", "--cache-type-v", "q8_1"}, "--cache-type-v: q8_1 is not one of"},
+      {{"run", "-p", "a", "-ctv", "q8_1"}, "--cache-type-v: q8_1 is not one of"},
+      {{"serve", "--kv-offloading-size", "much"}, "--kv-offloading-size: 'much"},
+      {{"bench", "cache", "--toy", "--prompt-len", "0"}, "--prompt-tokens: 0 is not a whole"},
+      {{"bench", "cache", "--toy", "--hidden-size", "33"}, "--hidden-size: is no multiple of 32"},
+      {{"size", "--compare-heads", "--query-heads", "0"}, "--num-heads: '0' is not a whole number"},
+      {{"size", "--bytes-per-element", "3"}, "--bytes-per-element: '3' is not 4, 2 or 1"}};
+  for (const Brought& each : all) {
+    const Captured answer = run_captured(each.words);
+    EXPECT_EQ(answer.exit_status, 2) << answer.err;
+    EXPECT_THAT(answer.err, HasSubstr("error: " + std::string(each.error)));
+    EXPECT_THAT(answer.err, Not(HasSubstr("unknown")));
+  }
+}
+
+TEST(BroughtFlags, OfSizeSayWhatOursSay) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "size");
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 0) << answer.err;
+    return answer.out;
+  };
+  EXPECT_EQ(told({"--bytes-per-element", "4"}), told({"--dtype", "fp32"}));
+  EXPECT_EQ(told({"--bytes-per-element", "2"}), told({}));
+  EXPECT_EQ(told({"--bytes-per-element", "1"}), told({"--dtype", "fp8_e5m2"}));
+  EXPECT_EQ(told({"--compare-heads", "--query-heads", "16"}),
+            told({"--compare-heads", "--num-heads", "16"}));
+  EXPECT_THAT(run_captured({"size", "--bytes-per-element", "2", "--dtype", "int8"}).err,
+              HasSubstr("--dtype cannot be combined with --bytes-per-element"));
+}
+
+TEST(BroughtFlags, OfTheToyChangeItsShape) {
+  const Captured answer =
+      run_captured({"bench", "cache", "--toy", "--prompt-len", "5", "--new-tokens", "3",
+                    "--hidden-size", "64", "--repeats", "1", "--json"});
+  EXPECT_EQ(answer.exit_status, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("\"prompt_tokens\": 5"));
+  EXPECT_THAT(answer.out, HasSubstr("layer of width 64"));
+  EXPECT_THAT(run_captured({"bench", "cache", "--hidden-size", "64"}).err, HasSubstr("--toy"));
+}
+
+// vLLM counts the size of its offloading in GiB.
+TEST(BroughtFlags, AHostTierIsInGibibytesWhereVllmCountsIt) {
+  const auto told = [](const char* flag, const char* size) {
+    return run_captured({"serve", flag, size, "--host", "no.such.host.invalid"});
+  };
+  EXPECT_EQ(told("--kv-host-size", "8").exit_status, 2) << "a unit was forgotten";
+  for (const char* const size : {"8", "0.5", "8GiB"}) {
+    const Captured answer = told("--kv-offloading-size", size);
+    EXPECT_EQ(answer.exit_status, 1) << "nothing but the host is wrong";
+    EXPECT_THAT(answer.err, HasSubstr("no.such.host.invalid"));
+  }
+  EXPECT_THAT(run_captured({"serve", "--kv-offloading-size", "8", "--kv-host-size", "8GiB"}).err,
+              HasSubstr("--kv-host-size"));
+}
+
+TEST(BroughtFlags, ChunkedPrefillIsTakenAndItsNegationRefusedWithTheReason) {
+  EXPECT_THAT(run_captured({"serve", "--enable_chunked_prefill", "--port", "x"}).err,
+              StartsWith("warning: vLLM's --enable_chunked_prefill does nothing here: always on"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"serve", "--no-enable-chunked-prefill"},
+        {"serve", "--enable-chunked-prefill=false"},
+        {"serve", "--enable-chunked-prefill", "False"},
+        {"serve", "--no-cont-batching"}}) {
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_THAT(answer.err, testing::ContainsRegex("^error: unknown option --[a-z-]+ \\("));
+    EXPECT_THAT(answer.err, HasSubstr("always")) << answer.err;
+  }
+}
+
+TEST(BroughtFlags, AnUnknownOptionIsNamedOnceWithTheNearestAndItsCommand) {
+  EXPECT_EQ(run_captured({"serve", "--max-num-seq", "4", "--max-num-seq", "5"}).err,
+            "error: unknown option --max-num-seq (did you mean --max-num-seqs?)\n"
+            "see: pagoda serve --help\n");
+  EXPECT_EQ(run_captured({"bench", "cache", "--prompt-lens=4"}).err,
+            "error: unknown option --prompt-lens (did you mean --prompt-len?)\n"
+            "see: pagoda bench cache --help\n");
+}
+
+Captured run_story_with(std::vector<std::string> more) {
+  std::vector<std::string> words = {"run", bench::story_model(), "-p", "Once", "-n", "2"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_captured(words);
+}
+
+TEST(BroughtFlags, WhatBoundsAGpusMemorySaysThatItBoundsNothingOnACpu) {
+  const Captured plain = run_story_with({"--device", "cpu"});
+  EXPECT_THAT(plain.err, Not(HasSubstr("warning")));
+  const Captured share = run_story_with({"--device", "cpu", "--gpu-memory-utilization", "0.5"});
+  EXPECT_EQ(share.exit_status, 0);
+  EXPECT_EQ(share.out, plain.out);
+  EXPECT_THAT(share.err, HasSubstr("warning: --gpu-memory-utilization bounds nothing on a CPU"));
+  EXPECT_THAT(run_story_with({"--device", "cpu", "--num-gpu-blocks-override", "64"}).err,
+              HasSubstr("warning: --num-gpu-blocks-override bounds nothing here"));
+}
+
+TEST(BroughtFlags, CudaWithoutADriverIsToldSo) {
+  if (app::shows_nvidia_gpu()) GTEST_SKIP() << kNeedsNoGpu << ": there is one";
+  const Captured answer = run_story_with({"--device", "cuda"});
+  EXPECT_EQ(answer.exit_status, 1);
+  EXPECT_THAT(answer.err,
+              StartsWith("error: --device cuda: there is no NVIDIA driver on this machine ("));
+}
+
+TEST(BroughtFlags, AContextBeyondTheTrainedOneIsAWarning) {
+  constexpr const char* kWarning =
+      "warning: --max-model-len 600 is beyond the 512 tokens the model was trained on";
+  EXPECT_THAT(run_story_with({"-c", "600"}).err, HasSubstr(kWarning));
+  EXPECT_THAT(run_story_with({"-c", "512"}).err, Not(HasSubstr("warning")));
+  const Captured chat = run_captured({"chat", bench::story_model(), "-p", "Once", "-n", "1", "-c",
+                                      "600", "--chat-template", "/no/such/template"});
+  EXPECT_THAT(chat.err, HasSubstr(kWarning));
+}
+
+TEST(BroughtFlags, AModelThatIsNoFileIsAnsweredWithWhatItMayBe) {
+  for (const char* const model : {"/no/such/model.gguf", "./model", "nowhere.gguf"}) {
+    const Captured answer = run_captured({"run", "-m", model, "-p", "x"});
+    EXPECT_EQ(answer.exit_status, 1);
+    EXPECT_THAT(answer.err, HasSubstr("a model is a GGUF file, a folder with config.json and "
+                                      "*.safetensors, or a name such as Qwen/Qwen3-0.6B"));
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cli
