@@ -41,7 +41,7 @@ nb::bytes decode(const LocalModel& model, const std::vector<std::uint32_t>& ids,
   const std::vector<TokenId> tokens(ids.begin(), ids.end());
   const Result<std::string> text = model.served().tokenizer.decode(tokens, !skip_special_tokens);
   if (!text.ok()) raise(text.error());
-  return {text.value().data(), text.value().size()};
+  return nb::bytes(text.value().data(), text.value().size());
 }
 
 std::uint32_t add_request(Batch& batch, const std::string& kind, const std::string& body,
