@@ -123,8 +123,8 @@ TEST(KnownForms, AnErrorNamesTheFileAndThePlace) {
   EXPECT_EQ(with(R"("calls": {}, "sign": [])"), "x.json: sign: unknown key");
   EXPECT_EQ(with(R"("calls": {"call_start": "<"})"), "x.json: calls.call_start: unknown key");
   EXPECT_EQ(with(R"("calls": {"tagged": {"key_begin": "", "value_end": "", "key_ends":
-                 [{"text": ">"}, {"text": ">", "kind": "json"}]}})"),
-            "x.json: calls.tagged.key_ends[1].kind: unknown key");
+                 [{"text": ">"}, {"text": ">", "sort": "json"}]}})"),
+            "x.json: calls.tagged.key_ends[1].sort: unknown key");
   EXPECT_EQ(with(R"("calls": {"tagged": {"key_begin": "", "value_end": ""}})"),
             "x.json: calls.tagged: \"key_ends\" is missing");
   EXPECT_EQ(with(R"("calls": {"syntax": "nmed"})"),

@@ -8,6 +8,7 @@
 
 #include "chat/answer_parser.h"
 #include "chat/answer_text.h"
+#include "chat/known_forms.h"
 #include "chat/literal.h"
 #include "server/api/tool_forms.h"
 #include "server/api/tool_grammar.h"
@@ -274,7 +275,8 @@ TEST(ToolRoundTrip, WhatAStrictToolsGrammarLetsThroughIsReadBackValid) {
 
 // The key's end says of which kind the value is: the schema decides, where it tells.
 TEST(ToolRoundTrip, AKeysEndIsThatOfAValueTheSchemaAllows) {
-  const chat::AnswerForm form = {.calls = chat::find_tool_form("kimi_k3")->calls};
+  chat::AnswerForm form;
+  form.calls = chat::find_tool_form("kimi_k3")->calls;
   const auto call = [](const std::string& kind, const std::string& value) {
     return "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument "
            "key=\"q\" type=\"" +
