@@ -1,4 +1,4 @@
-// What requests bring, as JSON that the package's Python files read (python/pagoda/_requests.py).
+// News of requests become JSON that the package's Python files read (python/pagoda/_requests.py).
 #pragma once
 
 #include <cstdint>

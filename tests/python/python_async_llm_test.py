@@ -11,7 +11,7 @@ from pagoda import LLM, AsyncLLM, SamplingParams
 
 PROMPTS = ["Once upon a time", "The dog", "A cat"]
 # More than the engine computes before somebody takes what it has.
-PARAMS = SamplingParams(temperature=0.0, max_tokens=600, ignore_eos=True)
+PARAMS = SamplingParams(temperature=0.0, max_tokens=300, ignore_eos=True)
 CONTEXT = {"max_model_len": 20000}
 
 
