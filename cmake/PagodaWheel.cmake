@@ -8,6 +8,7 @@ if(NOT module)
 endif()
 install(PROGRAMS ${PAGODA_BUILT}/pagoda DESTINATION pagoda/bin COMPONENT python)
 install(PROGRAMS ${module} DESTINATION pagoda COMPONENT python)
-install(FILES ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K.gguf DESTINATION pagoda/models COMPONENT python)
+install(FILES ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K.gguf ${CMAKE_SOURCE_DIR}/tests/data/models/README.md
+  DESTINATION pagoda/models COMPONENT python)
 install(DIRECTORY ${PAGODA_BUILT}/python/licences/ DESTINATION ${SKBUILD_METADATA_DIR}/licenses/linked
   COMPONENT python)

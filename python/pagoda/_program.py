@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from ._models import bundled_model, default_model, model_to_use
 
-# These run a model, and take the default one where none is named.
+# These run a model: that of PAGODA_MODEL where none is named.
 _RUNNING = ("chat", "run", "serve")
 
 
@@ -19,10 +19,10 @@ def path() -> str:
 
 def execute(words: Sequence[str]) -> NoReturn:
     """Becomes the program with these arguments."""
-    if "PAGODA_MODEL" not in os.environ and not os.path.exists(default_model()):
-        runs = bool(words) and words[0] in _RUNNING and not {"-h", "--help"} & set(words)
-        names_model = any(word == "-m" or word.startswith("--model") or word.endswith(".gguf") for word in words)
-        os.environ["PAGODA_MODEL"] = model_to_use() if runs and not names_model else bundled_model()
+    runs = bool(words) and words[0] in _RUNNING and not {"-h", "--help"} & set(words)
+    if runs and "PAGODA_MODEL" not in os.environ and not os.path.exists(default_model()):
+        named = any(word == "-m" or word.startswith("--model") or os.path.exists(word) for word in words[1:])
+        os.environ["PAGODA_MODEL"] = bundled_model() if named else model_to_use()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(path(), ["pagoda", *words])

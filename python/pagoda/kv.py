@@ -109,7 +109,10 @@ class Sequence:
 
 
 class Cache:
-    """Blocks of tokens that prompts share by their prefixes. One thread at a time may use it."""
+    """Blocks of tokens that prompts share by their prefixes. One thread at a time may use it.
+
+    What is committed under a salt is found under that salt alone; what has none, by everyone.
+    """
 
     def __init__(self, blocks: int, block_tokens: int = 16, policy: str = "lru") -> None:
         self._cache = _kv.Cache(blocks, block_tokens, policy)

@@ -15,17 +15,17 @@
 namespace pagoda::python {
 namespace {
 
-server::CompletionRequest read_request(RequestKind kind, const std::string& body,
+server::CompletionRequest read_request(BodyKind kind, const std::string& body,
                                        const server::ServedModel& model) {
   server::ReadingMemory memory(nullptr);
   const server::ReadingTerms terms = {.memory = memory};
   server::Json parsed = server::parse_json(body);
   switch (kind) {
-    case RequestKind::kText:
+    case BodyKind::kText:
       return server::read_text_request(parsed, model, terms);
-    case RequestKind::kEmbedding:
+    case BodyKind::kEmbedding:
       return server::read_embedding_request(parsed, model, memory);
-    case RequestKind::kChat:
+    case BodyKind::kChat:
       break;
   }
   server::CompletionRequest request = server::read_chat_request(std::move(parsed), model, terms);
@@ -36,7 +36,7 @@ server::CompletionRequest read_request(RequestKind kind, const std::string& body
 
 }  // namespace
 
-std::uint32_t Batch::add(RequestKind kind, const std::string& body, bool fills_context) {
+std::uint32_t RequestBatch::add(BodyKind kind, const std::string& body, bool fills_context) {
   const server::ServedModel& model = model_->served();
   auto item = std::make_unique<Item>();
   item->request = read_request(kind, body, model);
@@ -58,7 +58,7 @@ std::uint32_t Batch::add(RequestKind kind, const std::string& body, bool fills_c
   return number;
 }
 
-void Batch::submit(Item& item) {
+void RequestBatch::submit(Item& item) {
   const server::ServedModel& model = model_->served();
   server::CompletionRequest& request = item.request;
   const server::Prompt& prompt = request.prompts.front();
@@ -81,7 +81,7 @@ void Batch::submit(Item& item) {
   item.open = item.running = request.choices_per_prompt();
 }
 
-server::Json Batch::wait(std::int32_t milliseconds) {
+server::Json RequestBatch::wait(std::int32_t milliseconds) {
   server::Json news = server::Json::array();
   if (unfinished_ == 0) return news;
   pollfd polled = {.fd = descriptor(), .events = POLLIN, .revents = 0};
@@ -98,7 +98,7 @@ server::Json Batch::wait(std::int32_t milliseconds) {
   return news;
 }
 
-void Batch::read_news(std::uint32_t request, server::Json& news) {
+void RequestBatch::read_news(std::uint32_t request, server::Json& news) {
   if (request >= items_.size() || items_[request] == nullptr) return;
   server::ReplyQueue::Batch batch = items_[request]->queue->take();
   if (batch.was_full) model_->engine().wake();
@@ -113,7 +113,8 @@ void Batch::read_news(std::uint32_t request, server::Json& news) {
   }
 }
 
-void Batch::handle(std::uint32_t request, const server::ReplyEvent& event, server::Json& news) {
+void RequestBatch::handle(std::uint32_t request, const server::ReplyEvent& event,
+                          server::Json& news) {
   Item& item = *items_[request];
   server::ChoiceText& choice = item.choices[event.choice];
   if (event.token && event.choice == 0) item.cached_tokens = event.token->prompt_tokens_cached;
@@ -148,7 +149,7 @@ void Batch::handle(std::uint32_t request, const server::ReplyEvent& event, serve
   news.push_back(std::move(entry));
 }
 
-void Batch::finish(std::uint32_t request, server::Json& entry) {
+void RequestBatch::finish(std::uint32_t request, server::Json& entry) {
   const Item& item = *items_[request];
   entry["finished"] = true;
   if (item.request.output.prompt_logprobs) {
@@ -160,7 +161,8 @@ void Batch::finish(std::uint32_t request, server::Json& entry) {
   --unfinished_;
 }
 
-void Batch::fail(std::uint32_t request, const server::FinishInfo& ending, server::Json& news) {
+void RequestBatch::fail(std::uint32_t request, const server::FinishInfo& ending,
+                        server::Json& news) {
   const std::string name(engine::finish_name(ending.reason));
   news.push_back({{"request", request},
                   {"error", ending.message.empty() ? name : name + ": " + ending.message}});
@@ -169,7 +171,7 @@ void Batch::fail(std::uint32_t request, const server::FinishInfo& ending, server
   --unfinished_;
 }
 
-void Batch::cancel() noexcept {
+void RequestBatch::cancel() noexcept {
   for (std::unique_ptr<Item>& item : items_) {
     if (item != nullptr && item->running > 0) model_->engine().cancel(item->id);
     item.reset();

@@ -24,18 +24,18 @@
 namespace pagoda::python {
 
 // The endpoint whose body a request has.
-enum class RequestKind : std::uint8_t { kText, kChat, kEmbedding };
+enum class BodyKind : std::uint8_t { kText, kChat, kEmbedding };
 
-class Batch {
+class RequestBatch {
  public:
-  explicit Batch(std::shared_ptr<LocalModel> model) : model_(std::move(model)) {}
-  ~Batch() { cancel(); }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  explicit RequestBatch(std::shared_ptr<LocalModel> model) : model_(std::move(model)) {}
+  ~RequestBatch() { cancel(); }
+  RequestBatch(const RequestBatch&) = delete;
+  RequestBatch& operator=(const RequestBatch&) = delete;
 
   // Returns the request's number: 0, 1, … With `fills_context` a request ends with its context
   // where no length is in the body.
-  std::uint32_t add(RequestKind kind, const std::string& body, bool fills_context);
+  std::uint32_t add(BodyKind kind, const std::string& body, bool fills_context);
   // Waits for news, at most so long; an array of them (news_json.h), perhaps empty.
   server::Json wait(std::int32_t milliseconds);
   // Readable when wait() would not wait.

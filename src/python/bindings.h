@@ -1,4 +1,4 @@
-// What the sources of the module share.
+// The sources of the module share these functions.
 #pragma once
 
 #include <nanobind/nanobind.h>

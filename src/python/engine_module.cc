@@ -44,11 +44,11 @@ nb::bytes decode(const LocalModel& model, const std::vector<std::uint32_t>& ids,
   return nb::bytes(text.value().data(), text.value().size());
 }
 
-std::uint32_t add_request(Batch& batch, const std::string& kind, const std::string& body,
+std::uint32_t add_request(RequestBatch& batch, const std::string& kind, const std::string& body,
                           bool fills_context) {
-  return batch.add(kind == "chat"        ? RequestKind::kChat
-                   : kind == "embedding" ? RequestKind::kEmbedding
-                                         : RequestKind::kText,
+  return batch.add(kind == "chat"        ? BodyKind::kChat
+                   : kind == "embedding" ? BodyKind::kEmbedding
+                                         : BodyKind::kText,
                    body, fills_context);
 }
 
@@ -98,18 +98,18 @@ void bind_model(nb::module_& module) {
 }
 
 void bind_batch(nb::module_& module) {
-  nb::class_<Batch>(module, "Batch")
+  nb::class_<RequestBatch>(module, "Batch")
       .def(nb::init<std::shared_ptr<LocalModel>>())
       .def("add", add_request, GilFree())
       .def(
           "wait",
-          [](Batch& batch, std::int32_t milliseconds) {
+          [](RequestBatch& batch, std::int32_t milliseconds) {
             return server::dump_json(batch.wait(milliseconds));
           },
           GilFree())
-      .def("fileno", &Batch::descriptor)
-      .def_prop_ro("unfinished", &Batch::unfinished)
-      .def("cancel", &Batch::cancel, GilFree());
+      .def("fileno", &RequestBatch::descriptor)
+      .def_prop_ro("unfinished", &RequestBatch::unfinished)
+      .def("cancel", &RequestBatch::cancel, GilFree());
 }
 
 void translate_api_error(const std::exception_ptr& thrown, void* /*unused*/) {

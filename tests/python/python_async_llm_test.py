@@ -10,20 +10,22 @@ import python_tests
 from pagoda import LLM, AsyncLLM, SamplingParams
 
 PROMPTS = ["Once upon a time", "The dog", "A cat"]
-PARAMS = SamplingParams(temperature=0.0, max_tokens=24)
+# More than the engine computes before somebody takes what it has.
+PARAMS = SamplingParams(temperature=0.0, max_tokens=300, ignore_eos=True)
+CONTEXT = {"max_model_len": 20000}
 
 
 class Streams(unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls):
-        cls.llm = AsyncLLM(STORIES, max_model_len=20000, **SMALL)
+        cls.llm = AsyncLLM(STORIES, **CONTEXT, **SMALL)
 
     async def texts(self, prompt):
         return [output.outputs[0].text async for output in self.llm.generate(prompt, PARAMS)]
 
     async def test_each_output_goes_on_from_the_last_and_ends_as_that_of_llm(self):
         streams = await asyncio.gather(*(self.texts(prompt) for prompt in PROMPTS))
-        with LLM(STORIES, **SMALL) as llm:
+        with LLM(STORIES, **CONTEXT, **SMALL) as llm:
             whole = [output.outputs[0].text for output in llm.generate(PROMPTS, PARAMS)]
         self.assertEqual([stream[-1] for stream in streams], whole)
         for stream in streams:

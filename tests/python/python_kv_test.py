@@ -25,8 +25,14 @@ class Cache(unittest.TestCase):
         self.assertEqual(fill(cache, list(range(10))), 0)
         self.assertEqual(cache.match(list(range(10))), 9)
         self.assertEqual(cache.match([0, 1, 2, 3, 4, 99, 100]), 5)
-        self.assertEqual(cache.match(list(range(10)), salt="other"), 0)
         self.assertEqual(fill(cache, list(range(12))), 10)
+
+    def test_what_has_a_salt_is_found_with_it_alone_and_the_rest_by_everyone(self):
+        cache = kv.Cache(blocks=16, block_tokens=4)
+        fill(cache, list(range(10)), salt="mine")
+        self.assertEqual([cache.match(list(range(10)), salt) for salt in ("mine", "other", "")], [9, 0, 0])
+        fill(cache, list(range(20, 30)))
+        self.assertEqual([cache.match(list(range(20, 30)), salt) for salt in ("mine", "")], [9, 9])
 
     def test_an_explanation_says_where_and_why(self):
         cache = kv.Cache(blocks=16, block_tokens=4)

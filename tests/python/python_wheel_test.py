@@ -50,7 +50,8 @@ class Wheel(unittest.TestCase):
 
     def test_it_holds_types_and_licences(self):
         names = zipfile.ZipFile(self.wheel).namelist()
-        for name in ("pagoda/py.typed", "pagoda/_pagoda.pyi", "pagoda/bin/pagoda", "pagoda/models/stories260K.gguf"):
+        for name in ("pagoda/py.typed", "pagoda/_pagoda.pyi", "pagoda/bin/pagoda", "pagoda/models/stories260K.gguf",
+                     "pagoda/models/README.md"):
             self.assertIn(name, names)
         licences = [name for name in names if ".dist-info/licenses/" in name]
         for name in ("LICENSE", "THIRD_PARTY.md"):

@@ -97,6 +97,13 @@ class Setup(unittest.TestCase):
             for word in words:
                 self.assertRegex(word, r"^(apt|debian|ubuntu|fedora)(-[\d.]+)?=(-|(pip:)?[a-z][\w.+-]*)$")
 
+    def test_modules_and_versions_of_programs_can_be_asked_for(self):
+        self.program("patchelf", "echo patchelf 0.14.3")
+        self.program("python3", f'exec {sys.executable} "$@"')
+        ran = self.run_setup(SYSTEMS["debian-12"], "for probe in module:json module:no_such_module patchelf:0.14.3"
+                             " patchelf:0.14.5; do if is_present $probe; then echo $probe; fi; done")
+        self.assertEqual(ran.stdout.split(), ["module:json", "patchelf:0.14.3"], ran.stderr)
+
     def installed(self, release, groups="build test"):
         """What the system's own program was asked to install, by a machine that has no header and no
         program of ours."""
