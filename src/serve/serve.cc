@@ -239,6 +239,16 @@ Result<std::shared_ptr<const server::KeyRing>> read_keys(app::KeySource& source,
   return keys;
 }
 
+Result<std::unique_ptr<server::Server>> listen(const server::ServerOptions& network,
+                                               Signals& signals,
+                                               std::shared_ptr<const server::KeyRing> keys) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<server::Server> server,
+      server::Server::listen(network, [&signals](int signal) { signals.raise(signal); }));
+  server->set_keys(std::move(keys));
+  return server;
+}
+
 Result<std::unique_ptr<app::ServedSource>> open_source(const ServeOptions& options,
                                                        const kernels::KernelSet& kernels) {
   if (options.trusts_remote_code) {
@@ -274,10 +284,8 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
                    read_keys(key_source, options.host));
   prepare_process();
   Signals signals;
-  ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
-                   server::Server::listen(network, [&](int signal) { signals.raise(signal); }));
+  ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server, listen(network, signals, keys));
   hangup.release();
-  server->set_keys(keys);
 
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source, open_source(options, *kernels));

@@ -9,6 +9,7 @@
 #include "server/api/endpoints.h"
 #include "server/api_error.h"
 #include "server/fields.h"
+#include "text/utf8.h"
 
 namespace pagoda::server {
 namespace {
@@ -50,6 +51,20 @@ Json runs_json(std::span<const text::Origin> origins) {
   return runs;
 }
 
+// A character of several tokens is the text of the last of them.
+Json texts_of(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer) {
+  Json texts = Json::array();
+  std::string text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    text += tokenizer.bytes_of(tokens[i]);
+    const bool is_last = i + 1 == tokens.size();
+    const std::size_t whole = text.size() - (is_last ? 0 : text::utf8_incomplete_tail(text));
+    texts.push_back(text.substr(0, whole));
+    text.erase(0, whole);
+  }
+  return texts;
+}
+
 }  // namespace
 
 Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms) {
@@ -63,9 +78,7 @@ Json tokenize(Json body, const ServedModel& model, const ReadingTerms& terms) {
     reply["token_strs"] = std::move(texts);
   }
   if (Fields(body).boolean("return_token_texts").value_or(false)) {
-    Json texts = Json::array();
-    for (const TokenId token : tokens) texts.push_back(model.tokenizer.bytes_of(token));
-    reply["token_texts"] = std::move(texts);
+    reply["token_texts"] = texts_of(tokens, model.tokenizer);
   }
   return reply;
 }

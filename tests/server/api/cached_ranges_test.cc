@@ -82,5 +82,19 @@ TEST(TokenTexts, TogetherAreThePrompt) {
   EXPECT_EQ(reply["token_texts"].size(), reply["tokens"].size());
 }
 
+TEST(TokenTexts, ACharacterOfSeveralTokensIsTheTextOfTheLast) {
+  StoryFixture fixture;
+  const Json reply = fixture.ask("/tokenize", {{"prompt", "x\u202ey"},
+                                               {"return_token_texts", true},
+                                               {"add_special_tokens", false}});
+  const Json& texts = reply["token_texts"];
+  ASSERT_EQ(texts.size(), reply["tokens"].size());
+  const auto character = std::find(texts.begin(), texts.end(), "\u202e");
+  ASSERT_NE(character, texts.end()) << texts;
+  ASSERT_GE(character - texts.begin(), 3) << "it has three bytes, each a token";
+  EXPECT_EQ(*(character - 1), "");
+  EXPECT_EQ(*(character - 2), "");
+}
+
 }  // namespace
 }  // namespace pagoda::server
