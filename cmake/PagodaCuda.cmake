@@ -63,6 +63,7 @@ function(pagoda_cuda_objects variable)
     file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${object}
       COMMAND ${PAGODA_NVCC} -ccbin ${CMAKE_CXX_COMPILER} ${PAGODA_CUDA_OPTIONS} -std=c++20 -O3
+              -Xcompiler=-fPIC
               -fmad=false --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a
               -I${CMAKE_SOURCE_DIR}/src -I${PAGODA_CUDA_INCLUDE} -MD -MF ${object}.d
               -c ${path} -o ${object}
