@@ -32,7 +32,7 @@ void add_bench_cache(const BenchCommand& bench) {
   add_repeats_option(command, *options);
   add_batched_tokens_option(command, *options);
   const Flag toy = command.add_flag("--toy", options->toy,
-                                    "one attention layer with random weights instead of a model");
+                                    "one attention layer with random weights, no model");
   toy.excludes("MODEL");
   command
       .add_option("--hidden-size", options->hidden_size,

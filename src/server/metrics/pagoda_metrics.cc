@@ -106,6 +106,9 @@ void write_requests(Exposition& page, const Readings& readings) {
   page.gauge("pagoda:running_context_tokens_mean",
              "Mean tokens of running sequences, prompt and output so far; 0: none runs.",
              context_mean(readings.tenants));
+  page.gauge("pagoda:prefill_tokens_per_second",
+             "Prompt tokens that the model computed a second of late; 0: unknown.",
+             now.prompt_tokens_per_second);
   page.begin(Kind::kGauge, "pagoda:requests_waiting",
              "Requests that wait, by what they waited for when last looked at.");
   for (std::size_t i = 0; i < now.waiting_by_reason.size(); ++i) {

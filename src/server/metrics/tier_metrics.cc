@@ -101,9 +101,6 @@ void write_tier_metrics(Exposition& page, const Readings& readings) {
   page.counter("pagoda:load_saved_seconds",
                "Seconds that computing what was loaded would have taken beyond that; an estimate.",
                now.load_seconds_saved);
-  page.gauge("pagoda:prefill_tokens_per_second",
-             "Prompt tokens that the model computed a second of late; 0: unknown.",
-             now.prompt_tokens_per_second);
   const auto bytes = [&](auto member) {
     return std::accumulate(
         tiers.begin(), tiers.end(), std::uint64_t{0},

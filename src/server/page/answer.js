@@ -140,7 +140,7 @@ export class Answer {
       call.place.append(label);
     }
     this.sender = button("Send results", send);
-    this.entry.append(this.sender);
+    this.calls.at(-1).place.after(this.sender); // the next stop of Tab
     this.calls[0].result.focus();
   }
 

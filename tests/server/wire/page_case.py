@@ -33,7 +33,7 @@ HOSTILE = [
     "\u202egnp.exe \u2066left\u2069 \u200f\u200e \ufeff",
     "a\u0000b\u0001\u001b[31mred",
     "\u2028\u2029 \U0001f9d1\u200d\U0001f33e e\u0301\u0327",
-    "W" * 600,
+    "W" * 300,
     "__proto__ constructor toString",
 ]
 

@@ -274,6 +274,10 @@ class Tiers(PageTest):
         cold = self.tokens()
         self.assertEqual({tier for _, tier in cold}, {"computed"})
         self.assertIn("".join(text for text, _ in cold).strip(), rendered["prompt"])
+        self.click("fresh")
+        self.ask(question)  # blocks that are used again are kept on disk
+        self.wait_answer()
+        self.assertEqual([tier for _, tier in self.tokens()], ["memory"] * (rendered["count"] - 1) + ["computed"])
         served.wait_until(lambda: self.server.snapshot()["tiers"][0]["pages_written"] >= whole // 16)
         self.server.post("/reset_prefix_cache", None)
         self.click("fresh")
