@@ -6,6 +6,7 @@ from typing import Any, Optional, Union
 
 from . import _arguments, _pagoda
 from ._models import model_to_use
+from ._progress import Progress
 from ._requests import Prompt, RequestState, prompt_text, read_news, submit, text_request
 from .outputs import (
     EmbeddingOutput,
@@ -97,13 +98,14 @@ class LLM:
     ) -> list[RequestOutput]:
         """Completes the prompts, all together, and returns their outputs in the same order.
 
-        Without parameters those that the model recommends are taken. Ctrl-C ends it.
+        Without parameters those that the model recommends are taken. Ctrl-C ends it. `use_tqdm`: False
+        for no progress bar, or tqdm itself.
         """
         _check_rest("generate", lora_request, others)
         asked = _listed(prompts)
         params = _for_each(sampling_params, len(asked))
         bodies = [text_request(prompt, one) for prompt, one in zip(asked, params)]
-        states = self._run("text", bodies, [prompt_text(prompt) for prompt in asked], params)
+        states = self._run("text", bodies, [prompt_text(prompt) for prompt in asked], params, use_tqdm)
         return [state.output() for state in states]
 
     def chat(
@@ -134,7 +136,7 @@ class LLM:
             if chat_template_kwargs:
                 body["chat_template_kwargs"] = dict(chat_template_kwargs)
             bodies.append(body)
-        states = self._run("chat", bodies, [None] * len(bodies), params)
+        states = self._run("chat", bodies, [None] * len(bodies), params, use_tqdm)
         return [state.output() for state in states]
 
     def embed(self, prompts: Union[Prompt, Sequence[Prompt]], **others: Any) -> list[EmbeddingRequestOutput]:
@@ -191,23 +193,29 @@ class LLM:
         return self._model
 
     def _embedded(self, method: str, prompts: Any, others: dict[str, Any]) -> list[RequestState]:
-        others.pop("use_tqdm", None)
+        use_tqdm = others.pop("use_tqdm", True)
         others.pop("pooling_task", None)
         _check_rest(method, None, others)
         asked = _listed(prompts)
         bodies = [text_request(prompt, None, "input") for prompt in asked]
-        return self._run("embedding", bodies, [prompt_text(prompt) for prompt in asked], [None] * len(asked))
+        texts = [prompt_text(prompt) for prompt in asked]
+        return self._run("embedding", bodies, texts, [None] * len(asked), use_tqdm)
 
-    def _run(self, kind: str, bodies: Sequence[dict], texts: Sequence, params: Sequence) -> list[RequestState]:
+    def _run(
+        self, kind: str, bodies: Sequence[dict], texts: Sequence, params: Sequence, use_tqdm: Any
+    ) -> list[RequestState]:
         batch = _pagoda.Batch(self._open())
         states = []
         try:
             for body, text, one in zip(bodies, texts, params):
                 submit(batch, kind, body, one)
                 states.append(RequestState(str(next(self._numbers)), text, one))
-            while batch.unfinished:
-                for news in read_news(batch, _WAIT_MS):
-                    states[news["request"]].take(news)
+            with Progress(use_tqdm, len(states)) as progress:
+                while batch.unfinished:
+                    for news in read_news(batch, _WAIT_MS):
+                        state = states[news["request"]]
+                        state.take(news)
+                        progress.add(state.finished, len(news["token_ids"]))
         finally:
             batch.cancel()
         return states

@@ -71,6 +71,51 @@ class SameAsTheServer(unittest.TestCase):
         self.assertEqual(self.llm.encode(PROMPT)[0].outputs.data, theirs)
 
 
+
+class Bars(unittest.TestCase):
+    """vLLM's `use_tqdm`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.llm = LLM(STORIES, **SMALL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llm.close()
+
+    def generate(self, prompts, is_terminal=True, **options):
+        shown = io.StringIO()
+        shown.isatty = lambda: is_terminal
+        with contextlib.redirect_stderr(shown):
+            self.llm.generate(prompts, SamplingParams(temperature=0, max_tokens=5), **options)
+        return shown.getvalue()
+
+    def test_a_terminal_has_a_bar_of_several_prompts(self):
+        shown = self.generate([PROMPT] * 3)
+        self.assertRegex(shown, r"\r\[#{30}\] 3/3 prompts, [\d.]+ tok/s \n$")
+
+    def test_nothing_is_shown_where_nobody_looks_or_wants_it(self):
+        self.assertEqual(self.generate([PROMPT] * 3, is_terminal=False), "")
+        self.assertEqual(self.generate([PROMPT] * 3, use_tqdm=False), "")
+        self.assertEqual(self.generate(PROMPT), "")
+
+    def test_tqdm_itself_is_told(self):
+        told = []
+
+        class Bar:
+            def __init__(self, total, desc):
+                told.append(total)
+
+            def update(self, count):
+                told.append(count)
+
+            def close(self):
+                told.append("closed")
+
+        self.assertEqual(self.generate([PROMPT] * 2, use_tqdm=Bar), "")
+        self.assertEqual(told, [2, 1, 1, "closed"])
+
+
 class Outputs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
