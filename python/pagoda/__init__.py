@@ -12,7 +12,8 @@ starts the server.
 
 from ._pagoda import __version__
 from ._models import bundled_model, default_model
-from .async_llm import AsyncLLM
+from .async_llm import AsyncEngineArgs, AsyncLLM, AsyncLLMEngine
+from .inputs import PromptType, TextPrompt, TokensPrompt
 from .llm import LLM
 from .outputs import (
     CompletionOutput,
@@ -23,19 +24,30 @@ from .outputs import (
     PoolingRequestOutput,
     RequestOutput,
 )
-from .sampling import SamplingParams
+from .pooling_params import PoolingParams
+from .sampling_params import GuidedDecodingParams, SamplingParams, StructuredOutputsParams
+from .tokenizer import Tokenizer
 
 __all__ = [
     "LLM",
+    "AsyncEngineArgs",
     "AsyncLLM",
+    "AsyncLLMEngine",
     "CompletionOutput",
     "EmbeddingOutput",
     "EmbeddingRequestOutput",
+    "GuidedDecodingParams",
     "Logprob",
     "PoolingOutput",
+    "PoolingParams",
     "PoolingRequestOutput",
+    "PromptType",
     "RequestOutput",
     "SamplingParams",
+    "StructuredOutputsParams",
+    "TextPrompt",
+    "TokensPrompt",
+    "Tokenizer",
     "__version__",
     "bundled_model",
     "default_model",

@@ -1,30 +1,69 @@
 """Requests on their way into the engine, and its news on their way out."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
 
-from . import _pagoda
-from .outputs import CompletionOutput, Logprob, RequestOutput
-from .sampling import SamplingParams
+from . import _arguments, _pagoda
+from .inputs import PromptType
+from .outputs import (
+    CompletionOutput,
+    EmbeddingOutput,
+    EmbeddingRequestOutput,
+    Logprob,
+    PoolingOutput,
+    PoolingRequestOutput,
+    RequestOutput,
+)
+from .sampling_params import SamplingParams
 
-# A text, token ids, or a dict with "prompt" or "prompt_token_ids" and perhaps "cache_salt".
-Prompt = Union[str, Sequence[int], Mapping[str, Any]]
+
+def default_params(model: "_pagoda.Model") -> SamplingParams:
+    """Returns vLLM's defaults, max_tokens=16 among them, under the values that the model recommends."""
+    return SamplingParams(**{name: _short(value) for name, value in model.sampling_defaults.items()})
 
 
-def text_request(prompt: Prompt, params: Optional[SamplingParams], name: str = "prompt") -> dict[str, Any]:
+def _short(value: float) -> float:
+    """A float of 32 bits by its shortest decimals: 0.8, not 0.800000011920929."""
+    return value if isinstance(value, int) else float(f"{value:.7g}")
+
+
+def check_params(params: Any) -> SamplingParams:
+    """Returns the parameters, or raises TypeError for what are none."""
+    if not isinstance(params, SamplingParams):
+        raise _arguments.wrong_type("sampling_params", params, "SamplingParams")
+    return params
+
+
+def text_request(prompt: PromptType, params: Optional[SamplingParams], name: str = "prompt") -> dict[str, Any]:
     """Returns the body of a completion, or of an embedding where its text is called "input"."""
     body = params.fields(is_chat=False) if params is not None else {}
     if isinstance(prompt, Mapping):
-        unknown = set(prompt) - {"prompt", "prompt_token_ids", "cache_salt"}
+        off = ("multi_modal_data", "mm_processor_kwargs", "multi_modal_uuids")
+        empty = {key for key in off if key in prompt and not prompt[key]}
+        unknown = set(prompt) - {"prompt", "prompt_token_ids", "cache_salt"} - empty
         if unknown:
-            raise ValueError(f"prompt: has {', '.join(sorted(unknown))}, which models of text do not take")
+            raise ValueError(f"prompt: has {', '.join(sorted(map(str, unknown)))}, which models of text do not take")
         if prompt.get("cache_salt"):
             body["cache_salt"] = prompt["cache_salt"]
         ids = prompt.get("prompt_token_ids")
-        prompt = prompt["prompt"] if ids is None else ids
-    body[name] = prompt if isinstance(prompt, str) else [int(token) for token in prompt]
+        prompt = prompt.get("prompt") if ids is None else ids
+        if prompt is None:
+            raise ValueError('prompt: has neither "prompt" nor "prompt_token_ids"')
+    if not isinstance(prompt, (str, Sequence)) and not hasattr(prompt, "__array__"):
+        raise _arguments.wrong_type("prompt", prompt, "a text, token ids or a dict of them")
+    body[name] = prompt if isinstance(prompt, str) else _arguments.token_ids("prompt", prompt)
     return body
+
+
+def chat_request(messages: Any, params: SamplingParams, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body of a chat."""
+    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
+        raise _arguments.wrong_type("messages", messages, "a list of messages")
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise _arguments.wrong_type("messages", message, "a message, as {'role': 'user', 'content': 'Hello'}")
+    return {**params.fields(is_chat=True), **options, "messages": list(messages)}
 
 
 def prompt_text(prompt: Any) -> Optional[str]:
@@ -39,7 +78,7 @@ def _logprobs(scores: list[list[Any]]) -> dict[int, Logprob]:
 
 
 class RequestState:
-    """The outputs of one request, so far."""
+    """The outputs of one request, so far. `decode` gives a prompt without a text, that of a chat, its text."""
 
     def __init__(self, request_id: str, prompt: Optional[str], params: Optional[SamplingParams]) -> None:
         self.request_id = request_id
@@ -49,6 +88,7 @@ class RequestState:
         self.embedding: Optional[list[float]] = None
         self.cached = 0
         self.finished = False
+        self.decode: Optional[Callable[[list[int]], str]] = None
         scored = params is not None and params.logprobs is not None
         self.outputs = [
             CompletionOutput(
@@ -64,6 +104,8 @@ class RequestState:
             raise RuntimeError(f"request {self.request_id}: {news['error']}")
         self.cached = news["cached"]
         self.prompt_token_ids = news.get("prompt_token_ids", self.prompt_token_ids)
+        if self.prompt is None and self.decode is not None:
+            self.prompt = self.decode(self.prompt_token_ids)
         self.prompt_scores = news.get("prompt_scores", self.prompt_scores)
         self.embedding = news.get("embedding", self.embedding)
         self.finished = news.get("finished", False)
@@ -77,6 +119,12 @@ class RequestState:
         if "finish_reason" in news:
             output.finish_reason = news["finish_reason"]
             output.stop_reason = news["stop_reason"]
+
+    def abort(self) -> None:
+        """Ends what has not ended, as somebody asked for."""
+        self.finished = True
+        for output in self.outputs:
+            output.finish_reason = output.finish_reason or "abort"
 
     def output(self) -> RequestOutput:
         """Returns the outputs so far; later news do not change them."""
@@ -101,6 +149,16 @@ class RequestState:
             finished=self.finished,
             num_cached_tokens=self.cached,
         )
+
+    def embedding_output(self) -> EmbeddingRequestOutput:
+        """Returns the embedding."""
+        vector = EmbeddingOutput(self.embedding or [])
+        return EmbeddingRequestOutput(self.request_id, vector, self.prompt_token_ids, num_cached_tokens=self.cached)
+
+    def pooling_output(self) -> PoolingRequestOutput:
+        """Returns the same vector under vLLM's other name."""
+        vector = PoolingOutput(self.embedding or [])
+        return PoolingRequestOutput(self.request_id, vector, self.prompt_token_ids, num_cached_tokens=self.cached)
 
 
 def submit(batch: "_pagoda.Batch", kind: str, body: Mapping[str, Any], params: Optional[SamplingParams]) -> None:

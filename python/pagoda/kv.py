@@ -15,10 +15,27 @@
 from collections.abc import Sequence as _List
 from typing import Any, NamedTuple, Union
 
+from . import _arguments
 from ._pagoda import kv as _kv
 
 Explanation = _kv.Explanation
 HitCounts = _kv.HitCounts
+
+_COUNT_MAX = 2**32 - 1
+_BESIDE_POLICIES = ("belady", "infinite")  # a replay has them
+
+
+def _shown(*names: str) -> Any:
+    """Returns a __repr__ that says these attributes."""
+
+    def __repr__(self: Any) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    return __repr__
+
+
+Explanation.__repr__ = _shown("prompt_tokens", "tokens_matched", "reason")
+HitCounts.__repr__ = _shown("blocks", "blocks_hit", "hit_rate", "tokens", "tokens_hit", "token_hit_rate")
 
 
 class OutOfBlocks(MemoryError):
@@ -91,11 +108,11 @@ class Sequence:
 
     def reserve(self, tokens: int) -> None:
         """Makes room for so many tokens in all. Raises OutOfBlocks."""
-        _for_room(self._held.reserve, tokens)
+        _for_room(self._held.reserve, _arguments.integer("tokens", tokens, 0, _COUNT_MAX))
 
     def commit(self, tokens: _List[int]) -> None:
         """These tokens follow, and can be found from now on."""
-        self._held.commit(list(tokens))
+        self._held.commit(_arguments.token_ids("tokens", tokens))
 
     def close(self) -> None:
         """Ends the hold."""
@@ -115,7 +132,11 @@ class Cache:
     """
 
     def __init__(self, blocks: int, block_tokens: int = 16, policy: str = "lru") -> None:
-        self._cache = _kv.Cache(blocks, block_tokens, policy)
+        self._cache = _kv.Cache(
+            _arguments.integer("blocks", blocks, 1, _COUNT_MAX),
+            _arguments.integer("block_tokens", block_tokens, 1, _COUNT_MAX),
+            _name("policy", policy),
+        )
 
     @property
     def blocks(self) -> int:
@@ -129,15 +150,16 @@ class Cache:
 
     def match(self, tokens: _List[int], salt: str = "") -> int:
         """Returns how many tokens of a prompt are there; its last one is never counted."""
-        return self._cache.match(list(tokens), salt)
+        return self._cache.match(_arguments.token_ids("tokens", tokens), _name("salt", salt))
 
     def explain(self, tokens: _List[int], salt: str = "") -> Explanation:
         """Says why not more of the prompt is there."""
-        return self._cache.explain(list(tokens), salt)
+        return self._cache.explain(_arguments.token_ids("tokens", tokens), _name("salt", salt))
 
     def open(self, tokens: _List[int], salt: str = "") -> Sequence:
         """Begins a request: holds what is there of its prompt. Raises OutOfBlocks."""
-        return Sequence(_for_room(self._cache.open, list(tokens), salt))
+        ids = _arguments.token_ids("tokens", tokens)
+        return Sequence(_for_room(self._cache.open, ids, _name("salt", salt)))
 
     def clear(self) -> None:
         """Evicts what nobody holds."""
@@ -145,7 +167,8 @@ class Cache:
 
 
 def policies() -> list[str]:
-    """Returns the names of the policies that are built in."""
+    """Returns the names of the policies that are built in, of a Cache or a replay. A replay has "belady" and
+    "infinite" beside them, which no cache could have."""
     return _kv.policies()
 
 
@@ -161,9 +184,21 @@ def replay(
     `policy` is a name of policies(), "belady" (knows the future: no policy hits more), "infinite", or an
     object of Policy.
     """
+    if isinstance(policy, str):
+        if policy not in (*policies(), *_BESIDE_POLICIES):
+            raise ValueError(f"policy: is '{policy}', expected {', '.join((*policies(), *_BESIDE_POLICIES))}")
+    elif not all(hasattr(policy, name) for name in ("entered", "used", "left")):
+        raise _arguments.wrong_type("policy", policy, "a name or an object of Policy")
     asked = policy if isinstance(policy, str) else _Adapter(policy)
     source = trace if isinstance(trace, str) else [list(blocks_of_one) for blocks_of_one in trace]
-    return _kv.replay(source, blocks, asked, block_tokens)
+    most = _arguments.integer("blocks", blocks, 1, _COUNT_MAX)
+    return _kv.replay(source, most, asked, _arguments.integer("block_tokens", block_tokens, 1, _COUNT_MAX))
+
+
+def _name(argument: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _arguments.wrong_type(argument, value, "a str")
+    return value
 
 
 def _for_room(function: Any, *words: Any) -> Any:

@@ -1,15 +1,19 @@
 // The bindings of models and requests. Everything that waits or computes does so without the GIL.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "app/device_choice.h"
 #include "app/kv_dtype.h"
 #include "python/batch.h"
 #include "python/bindings.h"
 #include "python/local_model.h"
+#include "server/api/chat_prompt.h"
 #include "server/api_error.h"
+#include "server/reading_memory.h"
 #include "terminal/version.h"
 
 namespace pagoda::python {
@@ -44,6 +48,52 @@ nb::bytes decode(const LocalModel& model, const std::vector<std::uint32_t>& ids,
   return nb::bytes(text.value().data(), text.value().size());
 }
 
+std::optional<std::uint32_t> id_of(const std::optional<TokenId>& token) {
+  if (!token) return std::nullopt;
+  return token->value();
+}
+
+// A token as the model's file has it; nothing outside the vocabulary.
+std::optional<nb::bytes> token_text(const LocalModel& model, std::uint32_t id) {
+  const text::Tokenizer& tokenizer = model.served().tokenizer;
+  if (!tokenizer.contains(TokenId(id))) return std::nullopt;
+  const std::string_view text = tokenizer.text_of(TokenId(id));
+  return nb::bytes(text.data(), text.size());
+}
+
+std::vector<std::uint32_t> control_tokens(const LocalModel& model) {
+  const text::Tokenizer& tokenizer = model.served().tokenizer;
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t id = 0; id < tokenizer.size(); ++id) {
+    if (tokenizer.is_control(TokenId(id))) ids.push_back(id);
+  }
+  return ids;
+}
+
+// The prompt of a chat's body, however long it is, as JSON: its text and its tokens.
+std::string render(const LocalModel& model, const std::string& body) {
+  server::ReadingMemory memory(nullptr);
+  server::Json parsed = server::parse_json(body);
+  constexpr std::uint64_t kAny = std::uint64_t{1} << 32;
+  const auto prompt = server::read_chat_prompt(parsed, model.served(), {.memory = memory},
+                                               {.room = {.wanted = kAny, .most = kAny}});
+  if (!prompt) throw server::ApiError(400, "messages: are too long", "messages");
+  server::Json ids = server::Json::array();
+  for (const TokenId id : prompt->tokens.ids) ids.push_back(id.value());
+  return server::dump_json({{"text", prompt->text.bytes()}, {"token_ids", std::move(ids)}});
+}
+
+nb::dict sampling_defaults(const LocalModel& model) {
+  const engine::SamplingParams& params = model.served().sampling_defaults;
+  nb::dict made;
+  made["temperature"] = params.temperature;
+  made["top_p"] = params.top_p;
+  made["top_k"] = params.top_k;
+  made["min_p"] = params.min_p;
+  made["repetition_penalty"] = params.repetition_penalty;
+  return made;
+}
+
 std::uint32_t add_request(RequestBatch& batch, const std::string& kind, const std::string& body,
                           bool fills_context) {
   return batch.add(kind == "chat"        ? BodyKind::kChat
@@ -63,6 +113,9 @@ void bind_options(nb::module_& module) {
       .def_rw("kv_cache_dtype", &LocalModelOptions::kv_cache_dtype)
       .def_rw("kv_cache_memory_bytes", &LocalModelOptions::kv_cache_memory_bytes)
       .def_rw("kv_eviction", &LocalModelOptions::kv_eviction)
+      .def_rw("dtype", &LocalModelOptions::dtype)
+      .def_rw("quantization", &LocalModelOptions::quantization)
+      .def_rw("num_gpu_blocks_override", &LocalModelOptions::num_gpu_blocks_override)
       .def_rw("gpu_memory_utilization", &LocalModelOptions::gpu_memory_utilization)
       .def_rw("max_model_len", &LocalModelOptions::max_model_len)
       .def_rw("block_size", &LocalModelOptions::block_size)
@@ -92,6 +145,18 @@ void bind_model(nb::module_& module) {
                    })
       .def_prop_ro("sequences_running",
                    [](LocalModel& model) { return model.engine().snapshot().sequences_running; })
+      .def_prop_ro("bos_token_id",
+                   [](const LocalModel& model) { return id_of(model.served().tokenizer.bos()); })
+      .def_prop_ro("eos_token_id",
+                   [](const LocalModel& model) { return id_of(model.served().tokenizer.eos()); })
+      .def_prop_ro("vocab_size",
+                   [](const LocalModel& model) { return model.served().tokenizer.size(); })
+      .def_prop_ro("has_chat_template",
+                   [](const LocalModel& model) { return model.served().chat_template.has_value(); })
+      .def_prop_ro("sampling_defaults", sampling_defaults)
+      .def("token_text", token_text)
+      .def("control_tokens", control_tokens)
+      .def("render", render, GilFree())
       .def("encode", encode)
       .def("decode", decode)
       .def("reset_prefix_cache", [](LocalModel& model) { model.engine().reset(std::nullopt); });
@@ -140,6 +205,7 @@ NB_MODULE(_pagoda, module) {
   nanobind::set_leak_warnings(false);
   nanobind::register_exception_translator(python::translate_api_error);
   module.attr("__version__") = terminal::kVersion;
+  module.def("shows_nvidia_gpu", [] { return app::shows_nvidia_gpu(); });
   python::bind_options(module);
   python::bind_model(module);
   python::bind_batch(module);

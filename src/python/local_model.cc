@@ -35,9 +35,26 @@ Result<app::DeviceOptions> device_of(const LocalModelOptions& options) {
                           fmt::format("is '{}', expected auto, cpu or cuda", options.device));
   }
   made.gpu_memory_utilization = options.gpu_memory_utilization;
-  if (made.gpu_memory_utilization < 0.01 || made.gpu_memory_utilization > 1) {
+  if (!(made.gpu_memory_utilization >= 0.01 && made.gpu_memory_utilization <= 1)) {
     return invalid_option("gpu_memory_utilization", "is not within 0.01 and 1");
   }
+  // Without a GPU the package warns of the share itself, as Python's programs can see.
+  const bool may_be_gpu = made.kind == app::DeviceKind::kCuda ||
+                          (made.kind == app::DeviceKind::kAuto && app::shows_nvidia_gpu());
+  if (!may_be_gpu) made.gpu_memory_utilization = app::DeviceOptions{}.gpu_memory_utilization;
+  if (options.num_gpu_blocks_override > 0) made.gpu_blocks = options.num_gpu_blocks_override;
+  return made;
+}
+
+Result<app::QuantizationOptions> quantization_of(const LocalModelOptions& options) {
+  app::QuantizationOptions made;
+  auto dtype = app::parse_dtype(options.dtype);
+  if (!dtype.ok()) return invalid_option("dtype", dtype.error().message);
+  made.dtype = dtype.value();
+  if (options.quantization.empty()) return made;
+  auto type = app::parse_quantization(options.quantization);
+  if (!type.ok()) return invalid_option("quantization", type.error().message);
+  made.type = type.value();
   return made;
 }
 
@@ -78,7 +95,7 @@ Result<engine::BackendOptions> backend_options_of(const LocalModelOptions& optio
                           fmt::format("is '{}', expected {}", options.kv_eviction, names));
   }
   auto elements = app::parse_kv_dtype(options.kv_cache_dtype);
-  if (!elements.ok()) return invalid_option("kv_cache_dtype", elements.error().message);
+  if (!elements.ok()) return elements.error();  // it names the option
   if (elements.value()) {
     made.kv_cache_dtype.keys = elements.value()->keys;
     made.kv_cache_dtype.values = elements.value()->values;
@@ -115,11 +132,13 @@ Result<std::shared_ptr<LocalModel>> LocalModel::open(const LocalModelOptions& op
 Status LocalModel::start(const LocalModelOptions& options) {
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const app::DeviceOptions device, device_of(options));
+  ASSIGN_OR_RETURN(app::QuantizationOptions quantization, quantization_of(options));
   ASSIGN_OR_RETURN(const std::string model, app::with_revision(options.model, options.revision));
-  ASSIGN_OR_RETURN(
-      source_, app::ServedSource::open(
-                   model, {.tokenizer = options.tokenizer, .context_tokens = options.max_model_len},
-                   {}, *kernels));
+  ASSIGN_OR_RETURN(source_, app::ServedSource::open(model,
+                                                    {.tokenizer = options.tokenizer,
+                                                     .context_tokens = options.max_model_len,
+                                                     .quantization = std::move(quantization)},
+                                                    {}, *kernels));
   if (options.max_model_len > source_->trained_context()) {
     terminal::print_warning(
         app::beyond_training(options.max_model_len, source_->trained_context()));

@@ -26,8 +26,11 @@ struct LocalModelOptions {
   std::string kv_cache_dtype = "auto";
   std::string kv_cache_memory_bytes;  // empty: a share of free memory
   std::string kv_eviction = "lru";
+  std::string dtype = "auto";
+  std::string quantization;  // empty: weights stay as they are
   double gpu_memory_utilization = 0.92;
-  std::uint64_t max_model_len = 0;  // 0: the model's own
+  std::uint32_t num_gpu_blocks_override = 0;  // 0: as many as fit
+  std::uint64_t max_model_len = 0;            // 0: the model's own
   std::uint32_t block_size = 16;
   std::uint32_t max_num_seqs = 64;
   std::uint32_t max_num_batched_tokens = 512;
