@@ -96,7 +96,6 @@ METHOD_IGNORED = {
     "priority": "SamplingParams has it",
     "tokenization_kwargs": "prompts may be token ids",
     "chat_template_content_format": "content is read in either form",
-    "pooling_task": "there is one vector, that of the last token",
 }
 METHOD_REFUSED = {
     "lora_request": _NO_LORA,

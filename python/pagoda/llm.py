@@ -148,6 +148,9 @@ class LLM:
 
     def _embedded(self, method: str, prompts: Any, others: dict[str, Any]) -> list[RequestState]:
         use_tqdm = others.pop("use_tqdm", True)
+        task = others.pop("pooling_task", None)
+        if task not in (None, "embed", "encode"):
+            raise ValueError(f"pooling_task: is {_arguments.shown(task)}, expected embed")
         pooling = others.pop("pooling_params", None)
         if pooling is not None and not isinstance(pooling, PoolingParams):
             raise _arguments.wrong_type("pooling_params", pooling, "PoolingParams")

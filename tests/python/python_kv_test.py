@@ -125,10 +125,26 @@ class Replay(unittest.TestCase):
             kv.replay(loop, 4, Wordy())
         self.assertEqual(kv.replay(loop, 4, kv.Policy()).blocks_hit, 4)
 
+    def test_counts_are_shown(self):
+        self.assertRegex(repr(kv.replay([[1], [1]], 4)), r"^HitCounts\(blocks=2, blocks_hit=1, hit_rate=0.5, ")
+        self.assertRegex(repr(kv.Cache(blocks=4).explain([1, 2])), r"^Explanation\(prompt_tokens=2, .*'never_seen'\)$")
+
+    def test_values_of_a_wrong_type_are_named(self):
+        cache = kv.Cache(blocks=4)
+        for call, named in ((lambda: cache.match("abc"), "tokens"), (lambda: cache.explain([1.5]), "tokens"),
+                            (lambda: kv.Cache("4"), "blocks"), (lambda: cache.match([1], 3), "salt"),
+                            (lambda: kv.replay([[1]], 10, 7), "policy")):
+            with self.subTest(named), self.assertRaisesRegex(TypeError, f"^{named}: is "):
+                call()
+        with self.assertRaisesRegex(ValueError, "^tokens: is -1"):
+            cache.open([-1])
+
     def test_a_missing_file_and_an_unknown_policy_are_named(self):
         with self.assertRaisesRegex(Exception, "/no/such.jsonl"):
             kv.replay("/no/such.jsonl", 10)
         with self.assertRaisesRegex(ValueError, "'best'.*lru"):
+            kv.replay([[1]], 10, "best")
+        with self.assertRaisesRegex(ValueError, "expected .*lru.*, belady, infinite"):
             kv.replay([[1]], 10, "best")
 
 
