@@ -3,7 +3,7 @@
 import numbers
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional
 
 _PACKAGE = __name__.partition(".")[0]
@@ -112,3 +112,13 @@ def token_ids(name: str, value: Any) -> list[int]:
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
         raise wrong_type(name, value, "token ids")
     return [integer(name, token, 0, 2**32 - 1) for token in value]
+
+
+def messages(name: str, value: Any) -> list[dict[str, Any]]:
+    """Returns the messages of one conversation."""
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
+        raise wrong_type(name, value, "a list of messages")
+    for message in value:
+        if not isinstance(message, Mapping):
+            raise wrong_type(name, message, "a message, as {'role': 'user', 'content': 'Hello'}")
+    return [dict(message) for message in value]

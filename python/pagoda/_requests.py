@@ -58,12 +58,7 @@ def text_request(prompt: PromptType, params: Optional[SamplingParams], name: str
 
 def chat_request(messages: Any, params: SamplingParams, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the body of a chat."""
-    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
-        raise _arguments.wrong_type("messages", messages, "a list of messages")
-    for message in messages:
-        if not isinstance(message, Mapping):
-            raise _arguments.wrong_type("messages", message, "a message, as {'role': 'user', 'content': 'Hello'}")
-    return {**params.fields(is_chat=True), **options, "messages": list(messages)}
+    return {**params.fields(is_chat=True), **options, "messages": _arguments.messages("messages", messages)}
 
 
 def prompt_text(prompt: Any) -> Optional[str]:

@@ -37,6 +37,8 @@ class Tokenizer:
         if isinstance(text, str):
             ids: Any = self.encode(text, add_special_tokens)
             return Encoding(input_ids=ids, attention_mask=[1] * len(ids))
+        if not hasattr(text, "__iter__"):
+            raise _arguments.wrong_type("text", text, "a str or a list of str")
         several = [self.encode(one, add_special_tokens) for one in text]
         return Encoding(input_ids=several, attention_mask=[[1] * len(ids) for ids in several])
 
@@ -75,7 +77,7 @@ class Tokenizer:
             raise TypeError("apply_chat_template: chat_template is an argument of LLM, the path of a file")
         as_dict = kwargs.pop("return_dict", False)
         body: dict[str, Any] = {
-            "messages": [dict(message) for message in conversation],
+            "messages": _arguments.messages("conversation", conversation),
             "add_generation_prompt": add_generation_prompt,
             "continue_final_message": continue_final_message,
         }

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from python_case import SMALL, STORIES, template_file
 
 import pagoda
 import python_tests
+import sampling_test
 from pagoda import (
     LLM,
     AsyncLLM,
@@ -41,6 +43,16 @@ class Names(unittest.TestCase):
         output = self.llm.chat(MESSAGES)[0].outputs[0]
         self.assertLessEqual(len(output.token_ids), 16)
         self.assertEqual(vars(self.llm.get_default_sampling_params()), vars(SamplingParams()))
+
+    def test_default_parameters_are_those_that_the_model_recommends(self):
+        with tempfile.TemporaryDirectory() as folder:
+            keys = [sampling_test.kv_float("general.sampling.temp", 0.7), sampling_test.kv_int("general.sampling.top_k", 1)]
+            path = sampling_test.with_keys(f"{folder}/model.gguf", keys)
+            with LLM(path, **SMALL) as llm:
+                params = llm.get_default_sampling_params()
+                self.assertEqual((params.temperature, params.top_k, params.max_tokens), (0.7, 1, 16))
+                best = llm.generate("Once upon", SamplingParams(temperature=0.0))[0].outputs
+                self.assertEqual(llm.generate("Once upon")[0].outputs, best)
 
     def test_the_prompt_of_a_chat_has_a_text(self):
         self.assertEqual(self.llm.chat(MESSAGES)[0].prompt, RENDERED)
@@ -80,8 +92,11 @@ class Names(unittest.TestCase):
         self.assertEqual(self.tokenizer.model_max_length, 256)
         with self.assertRaisesRegex(AttributeError, "'Tokenizer' has no attribute 'pad_token_id': prompts are never"):
             self.tokenizer.pad_token_id
-        with self.assertRaisesRegex(TypeError, "^text: is 5"):
-            self.tokenizer.encode(5)
+        for call in (lambda: self.tokenizer.encode(5), lambda: self.tokenizer(5), lambda: self.tokenizer([5])):
+            with self.assertRaisesRegex(TypeError, "^text: is 5"):
+                call()
+        with self.assertRaisesRegex(TypeError, "^conversation: is 'hi'"):
+            self.tokenizer.apply_chat_template("hi")
 
     def test_names_that_are_missing_say_why(self):
         for name in ("beam_search", "score", "classify", "llm_engine", "collective_rpc", "sleep"):
