@@ -188,11 +188,12 @@ std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice)
   if (advice.context > 0) {
     text += fmt::format("  with at most {} tokens each\n", plan_count(advice.context));
   }
-  if (advice.ranks > question.query.ranks) {
-    text += question.gpu_bytes
-                ? fmt::format("  on {} such GPUs, if it computed on several: {}\n", advice.ranks,
-                              kOneGpu)
-                : fmt::format("  on {} such machines (`tensor_parallel_size`)\n", advice.ranks);
+  if (advice.ranks > question.query.ranks && question.gpu_bytes) {
+    text +=
+        fmt::format("  on {} such GPUs, if it computed on several: {}\n", advice.ranks, kOneGpu);
+  } else if (advice.ranks > question.query.ranks && advice.ranks <= kServedRanksMax) {
+    text += fmt::format("  on {} ranks with as much memory each (`tensor_parallel_size`)\n",
+                        advice.ranks);
   }
   if (!advice.format && advice.context == 0 && advice.ranks == 0) text += "  nowhere near it\n";
   return text;
