@@ -112,7 +112,7 @@ std::string each_once(const std::vector<std::string>& messages) {
   return fmt::format("{}", fmt::join(once, "; "));
 }
 
-// The place of a word that should name a command below `command`, which has some; else nothing.
+// Returns where a word should name a command below the place's own; nothing where there is none.
 std::optional<std::size_t> command_place(const CommandLine::Place& place) {
   const bool has_commands =
       std::any_of(place.possible.begin(), place.possible.end(),
@@ -141,7 +141,7 @@ std::string unknown_words(const CommandLine::Outcome& outcome, const CommandLine
   for (std::size_t i = 0; i < outcome.unknown.size(); ++i) {
     const std::string& word = outcome.unknown[i];
     const bool is_command = places[i] == of_command && is_plain_word(word);
-    const char* const kind = places[i] == 0 ? "command" : "argument";
+    const char* const kind = places[i] == of_command ? "command" : "argument";
     const std::size_t behind = places[i] + 1;
     if (word.starts_with('-')) {
       messages.push_back(fmt::format(

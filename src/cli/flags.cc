@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdlib>
 #include <map>
@@ -60,15 +59,6 @@ void add_range(CLI::Option& option, Number least, Number most) {
   });
 }
 
-// A GPU is meant by "gpu", which is nearer to "cpu".
-std::optional<std::string> meant_value(const std::string& text,
-                                       const std::vector<std::string>& words) {
-  constexpr std::array kGpuWords = {"gpu", "GPU", "nvidia"};
-  const bool has_cuda = std::find(words.begin(), words.end(), "cuda") != words.end();
-  const bool is_gpu = std::find(kGpuWords.begin(), kGpuWords.end(), text) != kGpuWords.end();
-  return has_cuda && is_gpu ? "cuda" : nearest(text, words);
-}
-
 // Refuses other words, with the nearest of these, unless they have a form of which the last of the
 // words shown is the name.
 void add_words(CLI::Option& option, const std::vector<std::string>& words,
@@ -80,7 +70,7 @@ void add_words(CLI::Option& option, const std::vector<std::string>& words,
   option.check([words, shown, is_of_form = std::move(is_of_form)](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
     if (is_of_form && is_of_form(text)) return std::string();
-    const std::optional<std::string> meant = meant_value(text, words);
+    const std::optional<std::string> meant = nearest_value(text, words);
     return fmt::format("{} is not one of {}{}", text, fmt::join(shown, ", "),
                        meant ? fmt::format(" (did you mean {}?)", *meant) : "");
   });

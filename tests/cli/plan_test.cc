@@ -230,6 +230,21 @@ TEST(PlanTest, TokensAreThoseOfAStartOfTheDefaultModel) {
   expect_the_backends_numbers(pagoda::default_model_path(), 100 << 20);
 }
 
+// Ten pebibytes are more than an address space holds.
+TEST(PlanTest, ACacheThatTheSystemDoesNotGiveIsAnsweredWithAdvice) {
+  const kernels::KernelSet& set = *kernels::select_set().value();
+  const auto model = app::LoadedModel::load(test_data() + "/models/stories260K.gguf", set).value();
+  engine::BackendOptions options;
+  options.threads = 1;
+  options.block_tokens = 4096;
+  options.kv_bytes = std::uint64_t{1} << 62;
+  const auto backend = engine::CpuBackend::create(model->config(), model->weights(), set, options);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_THAT(backend.error().message,
+              ::testing::MatchesRegex("the KV cache needs [0-9.]+ PiB, more than the system gives: "
+                                      ".*; a smaller `kv_cache_memory_bytes` may fit, .*"));
+}
+
 TEST(PlanTest, WrongFlagsAreUsageErrors) {
   const auto refused = [](const std::vector<std::string>& words, const std::string& message) {
     const Captured outcome = plan(words);
