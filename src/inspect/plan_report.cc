@@ -23,7 +23,8 @@ constexpr std::array<std::int64_t, 7> kPlanTokens = {2048, 4096, 8192, 16384, 32
 constexpr std::array<std::string_view, 6> kPlanFormats = {"fp32", "bf16", "int8",
                                                           "fp8",  "k8v4", "int4"};
 constexpr std::int64_t kMebibyte = 1 << 20;
-// What `serve` takes: ranks, sequences at once, and the tokens of a step unless it is told.
+// `serve` takes so many ranks and sequences at once, and so many tokens in a step unless it is
+// told.
 constexpr std::int64_t kServedRanksMax = 64;
 constexpr std::int64_t kServedSequencesMax = 4096;
 constexpr std::int64_t kStepTokensDefault = 512;

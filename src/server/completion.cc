@@ -16,8 +16,6 @@
 namespace pagoda::server {
 namespace {
 
-constexpr std::string_view kEmbeddingPrefix = "embd-";
-
 std::string sse(const Json& value) { return fmt::format("data: {}\n\n", dump_json(value)); }
 
 std::optional<ApiError> failure(const FinishInfo& ending) {
@@ -52,9 +50,7 @@ Completion::Completion(const ServedModel& model, CompletionRequest request,
       format_(request_.is_chat ? make_chat_format(request_, model.tokenizer)
                                : make_text_format(request_, model.tokenizer)),
       id_(fmt::format("{}{:016x}",
-                      request_.writer      ? request_.writer->id_prefix()
-                      : request_.embedding ? kEmbeddingPrefix
-                                           : format_->id_prefix(),
+                      request_.writer ? request_.writer->id_prefix() : format_->id_prefix(),
                       fresh_seed())),
       created_s_(std::time(nullptr)),
       submitted_(request_.prompts.size()),
@@ -414,8 +410,7 @@ LogEntry Completion::log_entry(bool with_prompts) const {
                     .accepted_tokens = {},
                     .first_token_s = {},
                     .total_s = seconds_between(begun_ns_, end_ns),
-                    .finish = request_.embedding ? std::string()  // nothing is generated
-                                                 : std::string(choices_.front().finish_reason),
+                    .finish = std::string(choices_.front().finish_reason),
                     .status = 200,
                     .error = {},
                     .ignored = request_.ignored,

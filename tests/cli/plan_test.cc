@@ -166,7 +166,8 @@ TEST(PlanTest, ContextsBeyondTheTrainedOneAreCountedWhereTheyAreAskedFor) {
   const auto contexts = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"--model", model, "--memory", "1GB"});
     std::vector<int> tokens;
-    for (const nlohmann::json& cell : plan_json(more)["requests_at_once"]) {
+    const nlohmann::json json = plan_json(more);
+    for (const nlohmann::json& cell : json["requests_at_once"]) {
       if (cell["dtype"] == "bf16") tokens.push_back(cell["tokens"]);
     }
     return tokens;

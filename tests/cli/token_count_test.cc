@@ -1,4 +1,5 @@
-// Numbers of tokens with a suffix. Values are those of vLLM's human_readable_int: k is 1000, K 1024.
+// Numbers of tokens with a suffix. Values are those of vLLM's human_readable_int: k is 1000, K is
+// 1024.
 #include "cli/token_count.h"
 
 #include <gmock/gmock.h>
@@ -16,9 +17,9 @@ using testing::HasSubstr;
 
 TEST(TokenCount, SuffixesAreThoseOfVllm) {
   const std::vector<std::pair<const char*, std::uint64_t>> all = {
-      {"8192", 8192},     {"0", 0},           {"1k", 1000},      {"1K", 1024}, {"8K", 8192},
-      {"25.6k", 25600},   {"0.5K", 512},      {"1m", 1000000},   {"1M", 1048576},
-      {"1g", 1000000000}, {"1G", 1073741824}, {"2.5k", 2500}};
+      {"8192", 8192},  {"0", 0},           {"1k", 1000},       {"1K", 1024},
+      {"8K", 8192},    {"25.6k", 25600},   {"0.5K", 512},      {"1m", 1000000},
+      {"1M", 1048576}, {"1g", 1000000000}, {"1G", 1073741824}, {"2.5k", 2500}};
   for (const auto& [text, tokens] : all) EXPECT_EQ(parse_token_count(text), tokens) << text;
   for (const char* const text :
        {"", "k", "8kk", "8 k", "-1", "-1k", "1.5", "0.0001k", "8T", "1e3k", "99999999999G", "x"}) {
