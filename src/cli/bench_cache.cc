@@ -31,8 +31,8 @@ void add_bench_cache(const BenchCommand& bench) {
   add_model_options(command, *options);
   add_repeats_option(command, *options);
   add_batched_tokens_option(command, *options);
-  const Flag toy = command.add_flag("--toy", options->toy,
-                                    "one attention layer with random weights, no model");
+  const Flag toy =
+      command.add_flag("--toy", options->toy, "one attention layer with random weights, no model");
   toy.excludes("MODEL");
   command
       .add_option("--hidden-size", options->hidden_size,
@@ -46,7 +46,8 @@ void add_bench_cache(const BenchCommand& bench) {
       .add_flag("--tutorial", options->tutorial,
                 "the toy of tutorials itself: one head, projections of Q, K and V alone, given "
                 "random vectors, fp32, one thread; times are means")
-      .excludes("MODEL");
+      .excludes("MODEL")
+      .excludes(toy);
   add_count_option(command, "--prompt-tokens,--prompt-len", options->prompt_tokens,
                    "tokens of the prompt");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens");

@@ -37,7 +37,7 @@ void add_bench_paging(const BenchCommand& bench) {
   command
       .add_option("-c,--max-model-len", options->context_tokens,
                   "longest context, the length of a slab (default: the model's, at most 2048)")
-      .range(std::uint64_t{2}, std::uint64_t{1} << 20);
+      .token_count(2, std::uint64_t{1} << 20);
   command.add_byte_size("--kv-cache-memory-bytes", options->kv_bytes,
                         "memory for keys and values, such as 512MiB (default: four slabs)");
   command.footer(kBenchPagingExamples);

@@ -135,7 +135,7 @@ void add_sampling_options(const CommandSpec& command, app::ChatSampling& samplin
   add_token_choice_options(command, sampling.fields);
   command.add_option("--seed", sampling.seed, "sampling seed (default: a fresh one)");
   command.add_option("-n,--max-tokens", sampling.tokens_max, "new tokens at most (default 1024)")
-      .range(1u, 1u << 30);
+      .token_count(1, 1u << 30);
 }
 
 // Adds the options that decide what a chat does when its context is full or nearly full.
@@ -193,7 +193,7 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   command
       .add_option("-c,--max-model-len", options->local.max_model_len,
                   "context in tokens (default: the model's)")
-      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+      .token_count(1, std::uint64_t{1} << 30);
   add_kv_cache_dtype_options(command, options->local.kv_cache_dtype);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_kv_policy_option(command, options->local.kv_policy);

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/field_flags.h"
 #include "cli/flag_variables.h"
+#include "cli/foreign_commands.h"
 #include "cli/foreign_flags.h"
 #include "cli/foreign_variables.h"
 #include "cli/nearest.h"
@@ -30,9 +31,14 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
   return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
 }
 
-// Our name of a flag of another server, or else the nearest word that exists.
-std::string word_hint(std::string_view word, std::span<const std::string> known) {
-  const std::optional<std::string> foreign = foreign_flag_hint(word, known);
+// Our name of a flag of another server, or else the nearest word that exists. `next` is the word
+// behind it.
+std::string word_hint(std::string_view word, std::string_view next,
+                      std::span<const std::string> known) {
+  const bool has_port = std::find(known.begin(), known.end(), "--port") != known.end();
+  if (word == "-p" && has_port) return " (did you mean --port?)";
+  if (word == "--version") return " (pagoda --version shows it)";
+  const std::optional<std::string> foreign = foreign_flag_hint(word, known, next);
   return foreign ? fmt::format(" ({})", *foreign) : suggestion(word, known);
 }
 
@@ -106,25 +112,48 @@ std::string each_once(const std::vector<std::string>& messages) {
   return fmt::format("{}", fmt::join(once, "; "));
 }
 
+// Returns where a word should name a command below the place's own; nothing where there is none.
+std::optional<std::size_t> command_place(const CommandLine::Place& place) {
+  const bool has_commands =
+      std::any_of(place.possible.begin(), place.possible.end(),
+                  [](const std::string& word) { return !word.starts_with('-'); });
+  if (!has_commands) return std::nullopt;
+  if (place.command.empty()) return 0;
+  return static_cast<std::size_t>(1 + std::count(place.command.begin(), place.command.end(), ' '));
+}
+
+// Names an unknown command of our own or of another program's; `above` is what it stands behind.
+std::string unknown_command(std::string_view above, std::string_view word) {
+  const std::optional<std::string> hint = foreign_command_hint(above, word);
+  return fmt::format("unknown command {}{}{}{}", above, above.empty() ? "" : " ", word,
+                     hint ? fmt::format(" ({})", *hint) : "");
+}
+
 // Names the words that nothing takes, each with a hint. Any of them may be a key, behind a mistyped
 // --api-key or without it: values are never shown, and of other words those that resemble a flag or
 // a command, and a plain one in the command's place. `words`: all of the command line.
-std::string unknown_words(const CommandLine::Outcome& outcome,
+std::string unknown_words(const CommandLine::Outcome& outcome, const CommandLine::Place& place,
                           const std::vector<std::string>& words) {
+  const std::optional<std::size_t> of_command = command_place(place);
   const std::vector<std::size_t> places = places_of(outcome.unknown, words);
   std::vector<std::string> messages;
   std::string hidden;  // the first of those that are not shown
   for (std::size_t i = 0; i < outcome.unknown.size(); ++i) {
     const std::string& word = outcome.unknown[i];
-    const char* const kind = places[i] == 0 ? "command" : "argument";
+    const bool is_command = places[i] == of_command && is_plain_word(word);
+    const char* const kind = places[i] == of_command ? "command" : "argument";
+    const std::size_t behind = places[i] + 1;
     if (word.starts_with('-')) {
-      messages.push_back(
-          fmt::format("unknown option {}{}", flag_name(word), word_hint(word, outcome.possible)));
+      messages.push_back(fmt::format(
+          "unknown option {}{}", flag_name(word),
+          word_hint(word, behind < words.size() ? words[behind] : "", outcome.possible)));
+    } else if (is_command && foreign_command_hint(place.command, word)) {
+      messages.push_back(unknown_command(place.command, word));
     } else if (nearest(word, outcome.possible)) {
       messages.push_back(
           fmt::format("unknown {} {}{}", kind, word, suggestion(word, outcome.possible)));
-    } else if (places[i] == 0 && is_plain_word(word)) {
-      messages.push_back(fmt::format("unknown command {}", word));
+    } else if (is_command) {
+      messages.push_back(unknown_command(place.command, word));
     } else if (hidden.empty()) {
       hidden =
           fmt::format("unknown argument {}{} (it is not shown: it may be a key{})", places[i] + 1,
@@ -292,6 +321,7 @@ int run_command_line(int argc, const char* const* argv) {
     return kUsageError;
   }
   words = command_line.with_dashes(std::move(words));
+  if (words.front() == "serve") words = with_each_served_name(std::move(words));
   std::vector<ReadVariable> variables;
   if (!asks_for_text(words)) {
     warn_of_variables(command_line);
@@ -305,7 +335,7 @@ int run_command_line(int argc, const char* const* argv) {
     if (outcome.exit_status) return *outcome.exit_status;
     if (outcome.error.empty()) return exit_status;
     // Words that nothing takes explain a missing command, too.
-    const std::string unknown = unknown_words(outcome, words);
+    const std::string unknown = unknown_words(outcome, place, words);
     error = unknown.empty() ? with_foreign_variable(outcome.error, variables) : unknown;
   }
   print_error(error);

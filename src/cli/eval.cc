@@ -99,7 +99,7 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
   command
       .add_option("-c,--max-model-len", options->load.context_tokens,
                   "context in tokens (default: the model's)")
-      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+      .token_count(1, std::uint64_t{1} << 30);
   command.group("Device");
   add_device_options(command, options->device);
   command

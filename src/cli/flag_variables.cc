@@ -136,7 +136,9 @@ std::vector<std::string> given_flags(const CLI::App& command,
   for (const CLI::Option* const option : command.get_options()) {
     const std::string& variable = option->get_envname();
     const bool is_set = !variable.empty() && std::getenv(variable.c_str()) != nullptr;
-    if (!is_set && !is_given(*option, words)) continue;
+    const bool is_typed = is_given(*option, words);
+    if (!is_set && !is_typed) continue;
+    if (!is_typed) names.push_back(variable);
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;

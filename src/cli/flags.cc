@@ -15,6 +15,7 @@
 #include "cli/flag_variables.h"
 #include "cli/help_format.h"
 #include "cli/nearest.h"
+#include "cli/token_count.h"
 
 namespace pagoda::cli {
 namespace {
@@ -69,7 +70,7 @@ void add_words(CLI::Option& option, const std::vector<std::string>& words,
   option.check([words, shown, is_of_form = std::move(is_of_form)](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
     if (is_of_form && is_of_form(text)) return std::string();
-    const std::optional<std::string> meant = nearest(text, words);
+    const std::optional<std::string> meant = nearest_value(text, words);
     return fmt::format("{} is not one of {}{}", text, fmt::join(shown, ", "),
                        meant ? fmt::format(" (did you mean {}?)", *meant) : "");
   });
@@ -167,6 +168,18 @@ const Flag& Flag::range(std::uint64_t least, std::uint64_t most) const {
 
 const Flag& Flag::range(double least, double most) const {
   add_range(*option_, least, most);
+  return *this;
+}
+
+const Flag& Flag::token_count(std::uint64_t least, std::uint64_t most) const {
+  range(least, most);
+  // CLI11 lets the transformation that was added last go before every check.
+  option_->transform(CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (const auto tokens = parse_token_count(text)) text = fmt::format("{}", *tokens);
+        return {};
+      },
+      std::string()));
   return *this;
 }
 

@@ -30,6 +30,9 @@ class Flag {
   const Flag& range(std::uint32_t least, std::uint32_t most) const;
   const Flag& range(std::uint64_t least, std::uint64_t most) const;
   const Flag& range(double least, double most) const;
+  // The same for a number of tokens, which may have a suffix: 8k is 8000, 8K is 8192
+  // (token_count.h).
+  const Flag& token_count(std::uint64_t least, std::uint64_t most) const;
   // Values that are none of these are refused; the help lists them.
   const Flag& among(const std::vector<std::string>& values) const;
   // The same, and values of a form that `is_of_form` knows, which the help names.

@@ -9,10 +9,11 @@ namespace pagoda::cli {
 namespace {
 
 struct ForeignFlag {
-  std::string_view flag;       // with dashes for underscores
-  std::string_view program;    // whose it is
-  std::string_view here;       // our flag, or words where there is none
-  std::string_view more = {};  // behind our flag: a value, a unit, what is different
+  std::string_view flag;     // with dashes for underscores
+  std::string_view program;  // whose it is
+  std::string_view here;     // our flag, or words where there is none
+  // Behind our flag: a value, a unit, what is different. "N}" holds the number that was typed.
+  std::string_view more = {};
 };
 
 // A flag that asks for what is here anyway, or for what has no meaning here: the command does the
@@ -30,6 +31,9 @@ constexpr std::string_view kSglang = "SGLang";
 constexpr std::string_view kTensorrt = "TensorRT-LLM";
 constexpr std::string_view kLlama = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
+constexpr std::string_view kOursPlan = "pagoda plan";
+constexpr std::string_view kOursSize = "pagoda size";
+constexpr std::string_view kOursChat = "pagoda chat";
 constexpr std::string_view kAlways = "always on";
 constexpr std::string_view kNone = "it is not supported here";
 constexpr std::string_view kNoUrl =
@@ -54,6 +58,15 @@ constexpr std::string_view kNoImages = "images, audio and video are not supporte
 constexpr std::string_view kOneMatcher = "grammars have one matcher here";
 constexpr std::string_view kTierFlags = "tiers are --kv-host-size, --kv-disk and --kv-remote here";
 constexpr std::string_view kRequestSays = "every request says it for itself here";
+constexpr std::string_view kSeedOfRequest = "a request says it for itself, by its field seed";
+constexpr std::string_view kOneTask = "a server generates, and embeds at /v1/embeddings";
+constexpr std::string_view kFoundByItself =
+    "a model is read as the GGUF file or the folder that it is";
+constexpr std::string_view kOneTokenizer = "there is one tokenizer, in one mode";
+constexpr std::string_view kNothingToCompile = "there is nothing to compile";
+constexpr std::string_view kPoolingOfRequest = "a request says it: \"pooling\" is last or mean";
+constexpr std::string_view kNoSystem =
+    "a system message is part of a chat: pagoda chat has it, and so have messages of a request";
 constexpr std::string_view kVerbose =
     "there is a line per request, and --log-prompts adds their text";
 constexpr std::string_view kDraftLengths =
@@ -74,8 +87,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--model-url", kLlama, kNoUrl},
     {"--tokenizer-path", kSglang, "--tokenizer"},
     {"--sampling-defaults", kSglang, "--generation-config"},
-    {"--dtype", kVllm, kFileTypes},  // of commands other than serve, run, chat and eval
-    {"--mlock", kLlama, kNone},
     {"-a", kLlama, "--served-model-name"},
     {"--alias", kLlama, "--served-model-name"},
     {"--context-length", kSglang, "--max-model-len"},
@@ -148,21 +159,44 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--num-predict", kOllama, "--max-output-tokens"},
     {"-n", kLlama, "--max-output-tokens"},
     {"--seed", kVllm, kRequestSays},
-    {"--temp", kLlama, "--override-generation-config", " '{\"temperature\": 0.5}'"},
-    {"--temperature", kLlama, "--override-generation-config", " '{\"temperature\": 0.5}'"},
-    {"--top-k", kLlama, "--override-generation-config", " '{\"top_k\": 40}'"},
-    {"--top-p", kLlama, "--override-generation-config", " '{\"top_p\": 0.9}'"},
-    {"--min-p", kLlama, "--override-generation-config", " '{\"min_p\": 0.05}'"},
-    {"--repeat-penalty", kLlama, "--override-generation-config",
-     " '{\"repetition_penalty\": 1.1}'"},
+    {"--temp", kLlama, "--override-generation-config", " '{\"temperature\": N}'"},
+    {"--temperature", kLlama, "--override-generation-config", " '{\"temperature\": N}'"},
+    {"--top-k", kLlama, "--override-generation-config", " '{\"top_k\": N}'"},
+    {"--top-p", kLlama, "--override-generation-config", " '{\"top_p\": N}'"},
+    {"--min-p", kLlama, "--override-generation-config", " '{\"min_p\": N}'"},
+    {"--repeat-penalty", kLlama, "--override-generation-config", " '{\"repetition_penalty\": N}'"},
     {"--repeat-last-n", kLlama, "a repetition penalty sees the whole sequence here"},
     {"--rope-freq-base", kLlama, "it is the model's; --hf-overrides changes a folder's rope_theta"},
     {"--cpu-offload-gb", kVllm, "weights are in one memory here, and KV has --kv-host-size"},
     {"--root-path", kVllm, kNone},
-    {"--download-dir", kVllm, "--model", ": names are looked up where PAGODA_MODELS says"},
+    {"--download-dir", kVllm,
+     "names are looked up where PAGODA_MODELS says, and in the cache of Hugging Face"},
     {"--data-parallel-size", kVllm, kOneDevice},
     {"-dp", kVllm, kOneDevice},
-    {"--load-format", kVllm, kFileTypes},
+    {"--dp-size", kSglang, kOneDevice},
+    {"--dp", kSglang, kOneDevice},
+    {"--load-format", kVllm, kFoundByItself},
+    {"--tokenizer-mode", kVllm, kOneTokenizer},
+    {"--pooling", kLlama, kPoolingOfRequest},
+    {"--base-url", kVllm, "--url"},
+    {"--num-prompts", kVllm, "--requests"},
+    {"--request-rate", kVllm, "--rate"},
+    {"--max-concurrency", kVllm, "--concurrency"},
+    {"--dataset-name", kVllm, "--workload"},
+    {"--random-input-len", kVllm, "--input-tokens"},
+    {"--random-output-len", kVllm, "--output-tokens"},
+    {"-sys", kLlama, "--system"},
+    {"-sys", kLlama, kNoSystem},
+    {"--system-prompt", kLlama, "--system"},
+    {"--system-prompt", kLlama, kNoSystem},
+    {"--system", kOursChat, kNoSystem},
+    {"--context", kOursPlan, "--max-model-len"},
+    {"--requests", kOursPlan, "--max-num-seqs"},
+    {"--kv", kOursPlan, "--kv-cache-dtype"},
+    {"--sequence-length", kOursSize, "--max-model-len"},
+    {"--batch-size", kOursSize, "--max-num-seqs"},
+    {"--dtype", kOursSize, "--kv"},
+    {"--dtype", kVllm, kFileTypes},  // of commands other than serve, run, chat and eval
     {"--tensor-parallel-size", kVllm, kOneDevice},
     {"--pipeline-parallel-size", kVllm, kOneDevice},
     {"--tp-size", kSglang, "--tensor-parallel-size"},
@@ -233,8 +267,8 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--limit-mm-per-prompt", kVllm, kNoImages},
     {"--config", kVllm, "every flag has an environment variable, and flags are few"},
     {"--no-enable-chunked-prefill", kVllm, "prefill is always chunked"},
-    {"--task", kVllm, "a server generates, and embeds at /v1/embeddings"},
-    {"--runner", kVllm, "a server generates, and embeds at /v1/embeddings"},
+    {"--task", kVllm, kOneTask},
+    {"--runner", kVllm, kOneTask},
     {"-q", kVllm, "--quantization"},
     {"--tool-parser", kTensorrt, "--tool-call-parser"},
     {"--reasoning-format", kLlama, kReadReasoning},
@@ -283,11 +317,22 @@ constexpr auto kIdleFlags = std::to_array<IdleFlag>({
     {"--async-scheduling", kVllm, "a GPU is always given the next step ahead"},
     {"--uvicorn-log-level", kVllm, "there is no other server behind this one", "N"},
     {"--attention-backend", kVllm, "there is one", "N"},
-    {"--compilation-config", kVllm, "there is nothing to compile", "N"},
+    {"--compilation-config", kVllm, kNothingToCompile, "N"},
+    {"--optimization-level", kVllm, kNothingToCompile, "N"},
+    {"-O", kVllm, kNothingToCompile, "0|1|2|3"},
+    {"--seed", kVllm, kSeedOfRequest, "N", true},
+    {"--task", kVllm, kOneTask, "auto|generate|embed|embedding", true},
+    {"--runner", kVllm, kOneTask, "auto|generate", true},
+    {"--load-format", kVllm, kFoundByItself, "auto|safetensors|gguf", true},
+    {"--tokenizer-mode", kVllm, kOneTokenizer, "auto|hf|slow|fast", true},
+    {"--mlock", kLlama, "a model's file is mapped, and not locked in memory"},
+    {"--no-slots", kLlama, "there is no /slots; /v1/loads and /cache/map show what runs"},
     {"--guided-decoding-backend", kVllm, kOneMatcher, "N"},
     {"--tensor-parallel-size", kVllm, kOneDevice, "1", true},
     {"--pipeline-parallel-size", kVllm, kOneDevice, "1", true},
     {"--data-parallel-size", kVllm, kOneDevice, "1", true},
+    {"--dp-size", kSglang, kOneDevice, "1", true},
+    {"--dp", kSglang, kOneDevice, "1", true},
     {"-tp", kVllm, kOneDevice, "1", true},
     {"-pp", kVllm, kOneDevice, "1", true},
     {"-dp", kVllm, kOneDevice, "1", true},
@@ -309,8 +354,18 @@ constexpr auto kIdleFlags = std::to_array<IdleFlag>({
 constexpr std::string_view kYes = "true|True|on|1";
 constexpr std::string_view kNo = "false|False|off|0";
 
+// A level stands right behind vLLM's -O: "-O3".
+bool has_glued_level(std::string_view word) {
+  return word.size() == 3 && word.starts_with("-O") && word[2] >= '0' && word[2] <= '3';
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 // Returns the name of a flag as tables write it.
 std::string plain_name(std::string_view word) {
+  if (has_glued_level(word)) return std::string(word.substr(0, 2));
   std::string flag(word.substr(0, word.find('=')));
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
@@ -329,7 +384,7 @@ bool has(std::span<const std::string> known, std::string_view flag) {
 
 // Is `value` one of "on|off"?
 bool is_among(std::string_view values, std::string_view value) {
-  if (values == "N") return true;
+  if (values == "N") return !value.starts_with("--");
   while (!values.empty()) {
     const std::size_t end = std::min(values.find('|'), values.size());
     if (values.substr(0, end) == value) return true;
@@ -338,11 +393,21 @@ bool is_among(std::string_view values, std::string_view value) {
   return false;
 }
 
+// "{\"temperature\": N}" with the number that was typed; other values are never shown.
+std::string with_number(std::string_view more, std::string_view value) {
+  std::string text(more);
+  const std::size_t at = text.find("N}");
+  if (at != std::string::npos && is_number(value)) text.replace(at, 1, value);
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> foreign_flag_hint(std::string_view word,
-                                             std::span<const std::string> known) {
+                                             std::span<const std::string> known,
+                                             std::string_view next) {
   const std::string_view shown = word.substr(0, word.find('='));
+  const std::string_view value = shown.size() < word.size() ? word.substr(shown.size() + 1) : next;
   const std::string name = plain_name(word);
   for (const ForeignFlag& row : kFlags) {
     if (row.flag != name) continue;
@@ -350,12 +415,18 @@ std::optional<std::string> foreign_flag_hint(std::string_view word,
       return fmt::format("{}'s {}: {}", row.program, shown, row.here);
     }
     if (has(known, row.here)) {
+      const std::string more = with_number(row.more, value);
       return fmt::format("{}'s {} is {}{}{}", row.program, shown, row.here,
-                         row.more.starts_with(' ') ? row.more : " here",
-                         row.more.starts_with(' ') ? " here" : row.more);
+                         more.starts_with(' ') ? more : " here",
+                         more.starts_with(' ') ? " here" : more);
     }
   }
   if (const IdleFlag* const idle = find_idle(word)) {
+    const bool is_refused =
+        idle->values.empty() && shown.size() < word.size() && is_among(kNo, value);
+    if (is_refused) {
+      return fmt::format("{}'s {} is not possible here: {}", idle->program, word, idle->why);
+    }
     return fmt::format("{}'s {} does nothing here: {}", idle->program, shown, idle->why);
   }
   constexpr std::string_view kNegation = "--no-";
@@ -371,6 +442,7 @@ std::optional<TakenFlag> take_idle_flag(std::string_view word, std::string_view 
   if (idle == nullptr || has(known, plain_name(word))) return std::nullopt;
   const std::string_view shown = word.substr(0, word.find('='));
   const bool is_joined = shown.size() < word.size();
+  if (has_glued_level(word)) next = {};
   const std::string_view value = is_joined ? word.substr(shown.size() + 1) : next;
   const bool has_value =
       !value.empty() && is_among(idle->values.empty() ? kYes : idle->values, value);

@@ -9,11 +9,13 @@
 
 namespace pagoda::cli {
 
-// Says what a flag of vLLM, SGLang, TensorRT-LLM, llama.cpp or Ollama is called here: "llama.cpp's
-// --ctx-size is --max-model-len here". Dashes and underscores are alike. Returns nothing for other
-// words, and where `known`, the flags of the command, does not have ours.
+// Says what a flag of vLLM, SGLang, TensorRT-LLM, llama.cpp or Ollama, or of another command of
+// ours, is called here: "llama.cpp's --ctx-size is --max-model-len here". Dashes and underscores
+// are alike. Returns nothing for other words, and where `known`, the flags of the command, does not
+// have ours. `next` is the word behind it, which is shown where it is a number.
 std::optional<std::string> foreign_flag_hint(std::string_view word,
-                                             std::span<const std::string> known);
+                                             std::span<const std::string> known,
+                                             std::string_view next = {});
 
 // A flag of theirs that is taken and changes nothing.
 struct TakenFlag {

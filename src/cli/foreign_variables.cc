@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/foreign_flags.h"
+#include "cli/options.h"
 #include "gguf/printable.h"
 
 namespace pagoda::cli {
@@ -122,7 +123,10 @@ void read_row(const VariableRow& row, std::string_view value, std::span<const st
       row.is_key ? std::string(row.name)
                  : fmt::format("{}={}", row.name, gguf::printable(value, kShownBytesMax));
   if (const auto above = flag_above(row, given)) {
-    found.notes.push_back(fmt::format("{} is not read: {} says it", shown, *above));
+    const std::string variable = environment_name(std::string(*above));
+    const bool is_ours = is_flag_among(given, variable);
+    found.notes.push_back(fmt::format("{} is not read: {} says it", shown,
+                                      is_ours ? std::string_view(variable) : *above));
     return;
   }
   if (row.zero_is_default && value == "0") {

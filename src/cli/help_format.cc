@@ -37,6 +37,7 @@ std::string row(const std::string& name, const std::string& meaning) {
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* const option : options) names.push_back(option->get_name());
+  std::sort(names.begin(), names.end());  // a set of pointers has no order of its own
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -36,4 +36,11 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return longer == known.end() ? std::nullopt : std::optional<std::string>(*longer);
 }
 
+std::optional<std::string> nearest_value(std::string_view value,
+                                         std::span<const std::string> known) {
+  const bool has_cuda = std::find(known.begin(), known.end(), "cuda") != known.end();
+  const bool is_gpu = value == "gpu" || value == "GPU" || value == "nvidia";
+  return has_cuda && is_gpu ? "cuda" : nearest(value, known);
+}
+
 }  // namespace pagoda::cli

@@ -16,4 +16,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // begins with the other. The first of several.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known);
 
+// The same of a flag's value. A GPU is meant by "gpu", which is nearer to "cpu" than to "cuda".
+std::optional<std::string> nearest_value(std::string_view value,
+                                         std::span<const std::string> known);
+
 }  // namespace pagoda::cli

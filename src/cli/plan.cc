@@ -25,6 +25,7 @@ constexpr const char* kPlanExamples = R"(Examples:
   pagoda plan --weights 140GB --memory 320GB --num-layers 80 --num-kv-heads 64 --kv fp16
       a shape: 33 requests of 2K tokens at once, none of 128K
   pagoda plan --weights 140GB --gpu 80GB --num-layers 80 --tensor-parallel-size 4
+      four GPUs, for comparison: Pagoda computes on one GPU today, and ranks are for CPUs
 --memory is all that weights and cache may take; of --gpu a share is used, as `pagoda serve` does,
 and --workspace is left for the CUDA runtime and what a step computes in.)";
 
@@ -142,29 +143,36 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
   const auto flags = std::make_shared<PlanFlags>();
   command.add_option("-m,--model,MODEL", flags->model,
                      "a GGUF file, a folder or a name; else a shape by its numbers");
-  command.add_byte_size("--gpu", flags->gpu, "memory of a GPU, of each with several");
-  command.add_byte_size("--memory", flags->memory,
-                        "instead: bytes that weights and cache may take, all of them");
+  command.add_byte_size("--gpu", flags->gpu, "memory of a GPU, of each with several").capacity();
+  command
+      .add_byte_size("--memory", flags->memory,
+                     "instead: bytes that weights and cache may take, all of them")
+      .capacity();
   command
       .add_option("--gpu-memory-utilization", flags->gpu_memory_utilization,
                   "share of --gpu that is used (0.92)")
       .range(0.01, 1.0);
-  const Flag context = command.add_option(
-      "--context", flags->context, "tokens of a request, prompt and output (8192, or as trained)");
-  context.range(std::uint64_t{1}, kPlanNumberMax);
+  const Flag context =
+      command.add_option("-c,--context,--max-model-len", flags->context,
+                         "tokens of a request, prompt and output (8192, or as trained)");
+  context.token_count(1, kPlanNumberMax);
   command
       .add_option("--kv,--kv-cache-dtype", flags->format,
                   "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)")
       .type_name("TYPE");
-  command.add_option("--requests", flags->requests, "requests that should fit at once")
+  command
+      .add_option("--requests,--max-num-seqs", flags->requests, "requests that should fit at once")
       .range(std::uint64_t{1}, kPlanNumberMax);
   command
       .add_option("--tensor-parallel-size,--tp-size", flags->ranks,
-                  "ranks that weights and KV heads divide over (1)")
+                  "ranks that weights and KV heads divide over; of GPUs for comparison alone (1)")
       .range(std::uint64_t{1}, std::uint64_t{1024});
-  command.add_byte_size("--weights", flags->weights, "bytes of the weights (the model's)");
-  command.add_byte_size("--workspace", flags->workspace,
-                        "bytes besides weights and cache (1GiB with --gpu, else none)");
+  command.add_byte_size("--weights", flags->weights, "bytes of the weights (the model's)")
+      .capacity();
+  command
+      .add_byte_size("--workspace", flags->workspace,
+                     "bytes besides weights and cache (1GiB with --gpu, else none)")
+      .capacity();
   command.add_option("--num-layers", flags->layers, "layers of a shape (32)")
       .range(std::uint64_t{1}, kPlanNumberMax);
   command.add_option("--num-kv-heads", flags->kv_heads, "KV heads of a layer (8)")

@@ -69,12 +69,13 @@ void add_computing_options(const CommandSpec& command, RunOptions& options) {
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
                   "prompt tokens computed at a time (default 512)")
-      .range(1u, 1u << 16);
+      .token_count(1, 1u << 16);
   command.group("KV cache");
   command
-      .add_option("-c,--max-model-len", options.max_model_len,
-                  "context in tokens, prompt and output (default: the model's)")
-      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+      .add_option(
+          "-c,--max-model-len", options.max_model_len,
+          "context in tokens, prompt and output; 8k is 8000, 8K is 8192 (default: the model's)")
+      .token_count(1, std::uint64_t{1} << 30);
   add_kv_cache_dtype_options(command, options.kv_cache_dtype);
   add_kv_policy_option(command, options.kv_policy);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
@@ -139,7 +140,7 @@ void add_run_command(const CommandSpec& app, int& exit_status) {
                    "recognise special tokens such as <|im_start|> in the prompt");
   command.group("Output");
   command.add_option("-n,--max-tokens", options->tokens_max, "new tokens at most (default 256)")
-      .range(1u, 1u << 30);
+      .token_count(1, 1u << 30);
   add_sampling_options(command, *options);
   command.add_flag("--ignore-eos", options->ignore_eos, "go on after an end-of-text token");
   add_computing_options(command, *options);

@@ -131,9 +131,10 @@ void add_network_options(const CommandSpec& command, serve::ServeOptions& option
 
 void add_cache_options(const CommandSpec& command, serve::ServeOptions& options) {
   command
-      .add_option("-c,--max-model-len", options.max_model_len,
-                  "context in tokens, prompt and output (default: the model's)")
-      .range(std::uint64_t{1}, std::uint64_t{1} << 30);
+      .add_option(
+          "-c,--max-model-len", options.max_model_len,
+          "context in tokens, prompt and output; 8k is 8000, 8K is 8192 (default: the model's)")
+      .token_count(1, std::uint64_t{1} << 30);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
   add_kv_cache_dtype_options(command, options.kv_cache_dtype);
@@ -199,7 +200,7 @@ void add_scheduling_options(const CommandSpec& command, serve::ServeOptions& opt
   command
       .add_option("--max-num-batched-tokens", options.batched_tokens_max,
                   "tokens computed in a step, prefill and decode together (default 512)")
-      .range(2u, 1u << 16);
+      .token_count(2, 1u << 16);
   command
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
                   "prompt tokens of one request in a step while others wait (default 0: no limit)")
@@ -212,7 +213,7 @@ void add_scheduling_options(const CommandSpec& command, serve::ServeOptions& opt
       .add_option("--max-output-tokens", options.max_output_tokens,
                   "output tokens of requests that name no limit (default: a quarter of the "
                   "context; 0: as many as fit)")
-      .range(std::uint64_t{0}, std::uint64_t{1} << 30);
+      .token_count(0, std::uint64_t{1} << 30);
   command
       .add_option("--max-waiting-requests", options.requests_queued_max,
                   "requests that wait; more get 429 (default 10000)")

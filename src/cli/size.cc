@@ -1,10 +1,10 @@
 // pagoda size: KV memory arithmetic. Flags in, one report out.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/kv_size.h"
@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/token_count.h"
 #include "gguf/file.h"
 #include "inspect/size_report.h"
 
@@ -65,14 +66,12 @@ class Flags {
 
   Result<std::int64_t> number(const std::string& name, const std::string& fallback) const {
     const std::string digits = text(name, fallback);
-    std::int64_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto parsed = std::from_chars(digits.data(), end, value);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || value < 1) {
+    const std::optional<std::uint64_t> value = parse_token_count(digits);
+    if (!value || *value < 1 || *value > INT64_MAX) {
       return invalid(
           fmt::format("{}: '{}' is not a whole number from 1 to {}", name, digits, INT64_MAX));
     }
-    return value;
+    return static_cast<std::int64_t>(*value);
   }
 
   // Fails when one of `others` was typed beside `name`; drops those the environment gave.
@@ -214,16 +213,19 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
       app.add_subcommand("size", "KV memory arithmetic: bytes per token, totals, blocks, ranks");
   command.footer(kSizeExamples);
   const auto flags = std::make_shared<Flags>();
-  flags->add(command, "--batch-size", "N", "sequences (64; 16 with --compare-heads)");
-  flags->add(command, "--sequence-length", "N", "tokens of each (8192; with --model its context)");
+  flags->add(command, "--batch-size,--requests,--max-num-seqs", "N",
+             "sequences (64; 16 with --compare-heads)");
+  flags->add(command, "--sequence-length,--context,--max-model-len", "N",
+             "tokens of each (8192; with --model its context); 8k is 8000, 8K is 8192");
   flags->add(command, "--num-layers", "N", "layers (32)");
   flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");
   flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
-  flags->add(command, "--dtype", "TYPE",
+  flags->add(command, "--dtype,--kv,--kv-cache-dtype", "TYPE",
              "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)");
   flags->add(command, kElementBytes, "N",
              "instead: 4 (fp32), 2 (bf16) or 1 (fp8_e5m2) bytes of an element, without scales");
-  flags->add(command, "--tp-size", "N", "tensor-parallel ranks the KV heads divide over (1)");
+  flags->add(command, "--tp-size,--tensor-parallel-size", "N",
+             "tensor-parallel ranks the KV heads divide over (1)");
   flags->add(command, "--num-heads,--query-heads", "N", "query heads, for --compare-heads (32)");
   flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
   flags->add(command, "--block-size", "N", "tokens of a block (16)");

@@ -165,7 +165,10 @@ void Core::explain(const Request& request, ReplySink& sink) {
 Status Core::admit(const Request& request) {
   if (scheduler_.tasks_waiting() >= options_.requests_queued_max) {
     return Error{ErrorCode::kExhausted,
-                 fmt::format("{} requests are waiting, the limit is {}", scheduler_.tasks_waiting(),
+                 fmt::format("{} waiting, the limit is {}",
+                             scheduler_.tasks_waiting() == 1
+                                 ? "1 request is"
+                                 : fmt::format("{} requests are", scheduler_.tasks_waiting()),
                              options_.requests_queued_max)};
   }
   if (request.action == CacheAction::kPrefetch)

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/kv_dtype.h"
 #include "base/byte_size.h"
 #include "inspect/kv_layers_json.h"
 #include "terminal/json_text.h"
@@ -22,6 +23,28 @@ constexpr std::array<std::int64_t, 7> kPlanTokens = {2048, 4096, 8192, 16384, 32
 constexpr std::array<std::string_view, 6> kPlanFormats = {"fp32", "bf16", "int8",
                                                           "fp8",  "k8v4", "int4"};
 constexpr std::int64_t kMebibyte = 1 << 20;
+// `serve` takes so many ranks and sequences at once, and so many tokens in a step unless it is
+// told.
+constexpr std::int64_t kServedRanksMax = 64;
+constexpr std::int64_t kServedSequencesMax = 4096;
+constexpr std::int64_t kStepTokensDefault = 512;
+
+constexpr std::string_view kOneGpu = "Pagoda computes on one GPU today, and ranks are for CPUs";
+
+bool is_of_several_gpus(const PlanQuestion& question) {
+  return question.gpu_bytes && question.query.ranks > 1;
+}
+
+// Contexts whose requests are counted: none is longer than a model was trained on, unless a longer
+// one is asked for.
+std::vector<std::int64_t> counted_contexts(const PlanQuestion& question) {
+  std::vector<std::int64_t> contexts(kPlanTokens.begin(), kPlanTokens.end());
+  if (question.context_length == 0) return contexts;
+  const std::int64_t longest = std::max(question.context_length, question.context);
+  std::erase_if(contexts, [&](std::int64_t tokens) { return tokens > longest; });
+  if (contexts.empty()) contexts.push_back(longest);
+  return contexts;
+}
 
 std::string plan_bytes(std::int64_t bytes) {
   return fmt::format("{} bytes ({})", format_grouped(static_cast<std::uint64_t>(bytes)),
@@ -91,7 +114,7 @@ std::string sum_lines(const PlanQuestion& question, const app::MemoryPlan& plan)
 
 struct PlanRow {
   app::KvFormat format;
-  std::array<std::int64_t, kPlanTokens.size()> requests = {};
+  std::vector<std::int64_t> requests = {};  // of each counted context
 };
 
 Result<std::vector<PlanRow>> rows_from(const PlanQuestion& question) {
@@ -101,17 +124,18 @@ Result<std::vector<PlanRow>> rows_from(const PlanQuestion& question) {
   for (const app::KvFormat& format : formats) {
     query.format = format;
     PlanRow& row = rows.emplace_back(PlanRow{.format = format});
-    for (std::size_t i = 0; i < kPlanTokens.size(); ++i) {
-      ASSIGN_OR_RETURN(row.requests[i], app::requests_at(query, kPlanTokens[i]));
+    for (const std::int64_t tokens : counted_contexts(question)) {
+      ASSIGN_OR_RETURN(row.requests.emplace_back(), app::requests_at(query, tokens));
     }
   }
   return rows;
 }
 
-std::string rows_table(const std::vector<PlanRow>& rows) {
+std::string rows_table(const PlanQuestion& question, const std::vector<PlanRow>& rows) {
   std::string text = fmt::format("\n  {:<18}", "requests at once");
-  for (const std::int64_t tokens : kPlanTokens) {
-    text += fmt::format("{:>9}", fmt::format("{}K", tokens / 1024));
+  for (const std::int64_t tokens : counted_contexts(question)) {
+    text += fmt::format(
+        "{:>9}", tokens % 1024 == 0 ? fmt::format("{}K", tokens / 1024) : plan_count(tokens));
   }
   for (const PlanRow& row : rows) {
     text += fmt::format("\n  {:<18}", row.format.name);
@@ -165,27 +189,43 @@ std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice)
   if (advice.context > 0) {
     text += fmt::format("  with at most {} tokens each\n", plan_count(advice.context));
   }
-  if (advice.ranks > question.query.ranks) {
-    text += fmt::format("  on {} {} (`tensor_parallel_size`)\n", advice.ranks,
-                        question.gpu_bytes ? "such GPUs" : "such machines");
+  if (advice.ranks > question.query.ranks && question.gpu_bytes) {
+    text +=
+        fmt::format("  on {} such GPUs, if it computed on several: {}\n", advice.ranks, kOneGpu);
+  } else if (advice.ranks > question.query.ranks && advice.ranks <= kServedRanksMax) {
+    text += fmt::format("  on {} ranks with as much memory each (`tensor_parallel_size`)\n",
+                        advice.ranks);
   }
   if (!advice.format && advice.context == 0 && advice.ranks == 0) text += "  nowhere near it\n";
   return text;
 }
 
+// Does `serve` keep KV in the format on this device? A GPU has no fp32 KV.
+bool is_served(const PlanQuestion& question, const app::KvFormat& format) {
+  return app::parse_kv_dtype(format.name).ok() && !(question.gpu_bytes && format.name == "fp32");
+}
+
 // The line to serve it with: what was asked where that fits, else in a format or with a context
-// that makes it fit; empty where nothing does.
+// that makes it fit; empty where nothing does, and where `serve` would refuse it.
 std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
                        const app::MemoryPlan& plan) {
   if (plan.kv_bytes <= 0 || (!advice.format && advice.context == 0)) return "";
+  const app::KvFormat& format = advice.format ? *advice.format : question.query.format;
+  const std::int64_t requests =
+      question.requests.value_or(std::clamp<std::int64_t>(advice.at_once, 1, kServedSequencesMax));
+  if (is_of_several_gpus(question) || question.query.ranks > kServedRanksMax ||
+      requests > kServedSequencesMax || !is_served(question, format)) {
+    return "";
+  }
   const std::string model = question.model.empty() ? "MODEL" : question.model;
   std::string line = fmt::format("pagoda serve {} `device={}` `max_model_len={}`", model,
                                  question.gpu_bytes ? "cuda" : "cpu",
                                  advice.format ? question.context : advice.context);
-  line += fmt::format(" `max_num_seqs={}`",
-                      question.requests.value_or(std::max<std::int64_t>(advice.at_once, 1)));
-  line += fmt::format(" `kv_cache_dtype={}`",
-                      advice.format ? advice.format->name : question.query.format.name);
+  line += fmt::format(" `max_num_seqs={}`", requests);
+  if (requests >= kStepTokensDefault) {
+    line += fmt::format(" `max_num_batched_tokens={}`", 2 * requests);
+  }
+  line += fmt::format(" `kv_cache_dtype={}`", format.name);
   if (question.gpu_bytes) {
     line += fmt::format(" `gpu_memory_utilization={:g}`", question.gpu_memory_utilization);
   } else {
@@ -212,10 +252,11 @@ PlanJson json_of(const PlanQuestion& question, const app::MemoryPlan& plan,
   for (const app::KvLayers& group : question.query.groups) {
     json["layer_groups"].push_back(kv_layers_json(group));
   }
+  const std::vector<std::int64_t> contexts = counted_contexts(question);
   for (const PlanRow& row : rows) {
-    for (std::size_t i = 0; i < kPlanTokens.size(); ++i) {
+    for (std::size_t i = 0; i < contexts.size(); ++i) {
       json["requests_at_once"].push_back(
-          {{"dtype", row.format.name}, {"tokens", kPlanTokens[i]}, {"requests", row.requests[i]}});
+          {{"dtype", row.format.name}, {"tokens", contexts[i]}, {"requests", row.requests[i]}});
     }
   }
   json["context"] = question.context;
@@ -236,10 +277,13 @@ Result<SizeReport> plan_report(const PlanQuestion& question) {
   ASSIGN_OR_RETURN(const PlanAdvice advice, advise(question, rows));
   std::string text =
       fmt::format("Memory of {}\n", question.model.empty() ? "a shape" : question.model);
-  text += sum_lines(question, plan) + rows_table(rows) + advice_lines(question, advice);
+  text += sum_lines(question, plan) + rows_table(question, rows) + advice_lines(question, advice);
   if (question.context_length > 0 && question.context > question.context_length) {
     text += fmt::format("The model was trained on {} tokens of context.\n",
                         plan_count(question.context_length));
+  }
+  if (is_of_several_gpus(question)) {
+    text += fmt::format("{}: these numbers are for comparison.\n", kOneGpu);
   }
   const std::string line = serve_line(question, advice, plan);
   if (!line.empty()) text += "\n" + line + "\n";

@@ -36,7 +36,7 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
       ended = end_session(body, model, request);
       return {};
     }
-    return read_any_completion(std::move(body), model, reading_terms(request, memory));
+    return read_any_completion(std::move(body), model, reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();
   if (ended) return ended;
@@ -58,7 +58,7 @@ Routed explain(const HttpRequest& request, const ServerState& state, bool estima
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
     return read_any_completion(read_body(request, model, memory), model,
-                               reading_terms(request, memory));
+                               reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();
   if (asked.prompts.size() > kExplainedPromptsMax) {

@@ -109,7 +109,7 @@ std::uint64_t fill(Json chat, const HttpRequest& caller, const ServerState& stat
   CompletionRequest ahead;
   try {
     ReadingMemory memory(&state.request_memory(), &state.stops());
-    ahead = read_chat_request(std::move(chat), model, reading_terms(caller, memory));
+    ahead = read_chat_request(std::move(chat), model, reading_terms(caller, state, memory));
     bind_to_caller(ahead, caller.caller);
   } catch (const ApiError&) {
     return 0;
@@ -184,7 +184,7 @@ CompactionTask read_chat_compaction(const HttpRequest& request, const ServerStat
     return task;
   }
   count_question(body, messages, memory);
-  const ReadingTerms terms = reading_terms(request, memory);
+  const ReadingTerms terms = reading_terms(request, state, memory);
   Json question = question_of(body, chat::summary_question(messages, *kept_begin));
   const bool has_length =
       question.contains("max_tokens") || question.contains("max_completion_tokens");
@@ -244,7 +244,7 @@ CompactionTask read_response_compaction(const HttpRequest& request, const Server
     return task;
   }
   count_question(chat.body, messages, memory);
-  const ReadingTerms terms = reading_terms(request, memory);
+  const ReadingTerms terms = reading_terms(request, state, memory);
   const std::size_t first_kept = item_of(chat.paths.messages[*kept_begin]);
   // Messages are kept and copied for the fill; items are kept, copied and written for the reply.
   const std::uint64_t bytes =

@@ -51,6 +51,8 @@ void log_completion(const HttpRequest& request, const Completion& completion,
   if (!state.log().is_on()) return;
   LogEntry entry = completion.log_entry(state.log().wants_prompts());
   entry.path = request.path;
+  const bool generates_nothing = request.path == "/v1/embeddings" && !completion.error();
+  if (generates_nothing) entry.finish.clear();
   state.log().write(entry);
 }
 

@@ -62,11 +62,13 @@ ReadingMemory reading_memory(const HttpRequest& request, const ServerState& stat
   return ReadingMemory(request.may_take_long ? &state.request_memory() : nullptr, &state.stops());
 }
 
-ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory) {
+ReadingTerms reading_terms(const HttpRequest& request, const ServerState& state,
+                           ReadingMemory& memory) {
   return {.memory = memory,
           .may_take_long = request.may_take_long,
           .context_tokens = request.caller.context_tokens,
-          .output_tokens = request.caller.output_tokens};
+          .output_tokens = request.caller.output_tokens,
+          .option_name = &state.option_name()};
 }
 
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory) {

@@ -18,7 +18,8 @@ namespace pagoda::server {
 ReadingMemory reading_memory(const HttpRequest& request, const ServerState& state);
 
 // The terms under which a body of this request is read.
-ReadingTerms reading_terms(const HttpRequest& request, ReadingMemory& memory);
+ReadingTerms reading_terms(const HttpRequest& request, const ServerState& state,
+                           ReadingMemory& memory);
 
 // Parses the body, and checks the model that it names. Throws ApiError.
 Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemory& memory);

@@ -134,14 +134,14 @@ CompletionRequest read_chat(const HttpRequest& request, const ServerState& state
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return read_chat_request(read_body(request, model, memory), model,
-                           reading_terms(request, memory));
+                           reading_terms(request, state, memory));
 }
 
 CompletionRequest read_text(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return read_text_request(read_body(request, model, memory), model,
-                           reading_terms(request, memory));
+                           reading_terms(request, state, memory));
 }
 
 Routed chat_completions(const HttpRequest& request, const ServerState& state) {
@@ -169,7 +169,7 @@ Routed complete_translated(const HttpRequest& request, const ServerState& state,
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
     return read_translated(Translate(read_body(request, model, memory), &memory), model,
-                           reading_terms(request, memory));
+                           reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();
   asked.writer = std::move(writer);
@@ -190,7 +190,7 @@ Routed create_response(const HttpRequest& request, const ServerState& state) {
     Json body = read_body(request, model, memory);
     echo = responses::echo_of_responses(body);
     return read_translated(responses::chat_of_responses(std::move(body), &memory), model,
-                           reading_terms(request, memory));
+                           reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();
   asked.memory_bytes += echo.members.size();
@@ -248,7 +248,7 @@ Routed answer_json(const HttpRequest& request, const ServerState& state) {
   const ServedModel& model = state.model();
   ReadingMemory memory = reading_memory(request, state);
   return json_reply(
-      Answer(read_body(request, model, memory), model, reading_terms(request, memory)));
+      Answer(read_body(request, model, memory), model, reading_terms(request, state, memory)));
 }
 
 Routed retained(const HttpRequest& /*request*/, const ServerState& state) {

@@ -6,12 +6,14 @@
 #include "app/device_choice.h"
 #include "bench/bench_command.h"
 #include "cli/captured_command.h"
+#include "cli/foreign_commands.h"
 #include "skip_reasons.h"
 #include "test_data.h"
 
 namespace pagoda::cli {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -56,10 +58,38 @@ TEST(BroughtFlags, OfSizeSayWhatOursSay) {
   EXPECT_EQ(told({"--bytes-per-element", "4"}), told({"--dtype", "fp32"}));
   EXPECT_EQ(told({"--bytes-per-element", "2"}), told({}));
   EXPECT_EQ(told({"--bytes-per-element", "1"}), told({"--dtype", "fp8_e5m2"}));
+  EXPECT_EQ(told({"--max-model-len", "4K", "--max-num-seqs", "3", "--kv-cache-dtype", "int8",
+                  "--tensor-parallel-size", "2"}),
+            told({"--sequence-length", "4096", "--batch-size", "3", "--dtype", "int8", "--tp-size",
+                  "2"}));
+  EXPECT_EQ(told({"--context", "4096", "--requests", "3", "--kv", "int8"}),
+            told({"--sequence-length", "4096", "--batch-size", "3", "--dtype", "int8"}));
   EXPECT_EQ(told({"--compare-heads", "--query-heads", "16"}),
             told({"--compare-heads", "--num-heads", "16"}));
   EXPECT_THAT(run_captured({"size", "--bytes-per-element", "2", "--dtype", "int8"}).err,
               HasSubstr("--dtype cannot be combined with --bytes-per-element"));
+}
+
+// vLLM's several names behind one flag, where another word names the model.
+TEST(BroughtFlags, SeveralServedNamesMayStandBehindOneFlag) {
+  const std::string flag = "--served-model-name";
+  EXPECT_THAT(with_each_served_name({"serve", "m", flag, "a", "b", "--port", "9"}),
+              ElementsAre("serve", "m", flag, "a", flag, "b", "--port", "9"));
+  EXPECT_THAT(with_each_served_name({"serve", flag, "a", "b", "-m", "m"}),
+              ElementsAre("serve", flag, "a", flag, "b", "-m", "m"));
+  EXPECT_THAT(with_each_served_name({"serve", flag, "a", "m"}),
+              ElementsAre("serve", flag, "a", "m"))
+      << "the model";
+  EXPECT_THAT(with_each_served_name({"serve", "-m", "m", "--", flag, "a", "b"}),
+              ElementsAre("serve", "-m", "m", "--", flag, "a", "b"));
+  EXPECT_THAT(run_captured({"serve", "/no/such.gguf", "--served_model_name", "a", "b"}).err,
+              HasSubstr("/no/such.gguf"));
+}
+
+TEST(BroughtFlags, TheToyAndTheTutorialAreNotMeasuredTogether) {
+  const Captured answer = run_captured({"bench", "cache", "--toy", "--tutorial"});
+  EXPECT_EQ(answer.exit_status, 2);
+  EXPECT_THAT(answer.err, HasSubstr("--tutorial"));
 }
 
 TEST(BroughtFlags, OfTheToyChangeItsShape) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "cli/captured_command.h"
@@ -27,11 +28,27 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
 }
 
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
-  for (const char* const flag :
-       {"--scheduling-policy", "--schedule-policy", "--disaggregation-mode", "--spec-draft-n-min",
-        "--grammar", "--json-schema", "--models-dir", "--structured-outputs-config", "--mlock",
-        "-sm", "-sps", "-hff", "-v", "--seed", "--cpu-offload-gb", "--rope-freq-base",
-        "--root-path", "--kv-transfer-config"}) {
+  for (const char* const flag : {"--scheduling-policy",
+                                 "--schedule-policy",
+                                 "--disaggregation-mode",
+                                 "--spec-draft-n-min",
+                                 "--grammar",
+                                 "--json-schema",
+                                 "--models-dir",
+                                 "--structured-outputs-config",
+                                 "-sm",
+                                 "-sps",
+                                 "-hff",
+                                 "-v",
+                                 "--download-dir",
+                                 "--dp",
+                                 "--pooling",
+                                 "-sys",
+                                 "--system",
+                                 "--cpu-offload-gb",
+                                 "--rope-freq-base",
+                                 "--root-path",
+                                 "--kv-transfer-config"}) {
     const Captured answer = run_captured({"serve", flag, "2"});
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.out, "");
@@ -92,7 +109,12 @@ TEST(ForeignFlags, SayValueAndUnitWhereTheyDiffer) {
   EXPECT_THAT(told("--disable-log-requests"), HasSubstr("is --log-format none here"));
   EXPECT_THAT(told("-hf"), HasSubstr("is --model here: \"pagoda pull\" downloads the model first"));
   EXPECT_THAT(told("--temp"),
-              HasSubstr("is --override-generation-config '{\"temperature\": 0.5}' here"));
+              HasSubstr("is --override-generation-config '{\"temperature\": 8}' here"));
+  EXPECT_THAT(run_captured({"serve", "--temp=0.3"}).err,
+              HasSubstr("'{\"temperature\": 0.3}' here"));
+  const std::string other = run_captured({"serve", "--temp", "sk-b33f"}).err;
+  EXPECT_THAT(other, HasSubstr("'{\"temperature\": N}' here"));
+  EXPECT_THAT(other, Not(HasSubstr("b33f")));
 }
 
 // A start script that worked elsewhere goes on working; the port shows that the rest is read.
@@ -112,6 +134,59 @@ TEST(ForeignFlags, ThatChangeNothingAreTakenWithAWord) {
   }
   EXPECT_THAT(answer.err, HasSubstr("error: --port: x is not a whole number"));
   EXPECT_THAT(answer.err, Not(HasSubstr("unknown")));
+}
+
+TEST(ForeignFlags, OfADefaultAreTakenAndOfAnythingElseAreNot) {
+  const std::vector<std::vector<std::string>> taken = {{"--seed", "0"},
+                                                       {"--task", "generate"},
+                                                       {"--load-format", "auto"},
+                                                       {"--mlock"},
+                                                       {"--tokenizer-mode=auto"},
+                                                       {"-O3"},
+                                                       {"-O", "2"},
+                                                       {"--no-slots"},
+                                                       {"--dp", "1"},
+                                                       {"--runner", "auto"}};
+  for (const std::vector<std::string>& flag : taken) {
+    std::vector<std::string> words = {"serve"};
+    words.insert(words.end(), flag.begin(), flag.end());
+    words.insert(words.end(), {"--port", "x"});
+    const std::string told = run_captured(words).err;
+    const std::string name = flag[0].substr(0, flag[0].find('='));
+    EXPECT_THAT(told, HasSubstr("'s " + name + " does nothing here: "));
+    EXPECT_THAT(told, HasSubstr("error: --port: x is not a whole number")) << name;
+  }
+  for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
+           {"--task", "classify"}, {"--load-format", "dummy"}, {"--dp", "2"}, {"-O9", "x"}}) {
+    const Captured answer = run_captured({"serve", flag[0], flag[1]});
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_THAT(answer.err, HasSubstr("unknown option -")) << flag[0];
+  }
+  EXPECT_THAT(run_captured({"serve", "--metrics=false"}).err,
+              HasSubstr("llama.cpp's --metrics=false is not possible here: always on"));
+  EXPECT_FALSE(take_idle_flag("--seed", "--port", std::vector<std::string>{"--port"}))
+      << "its value is missing";
+}
+
+TEST(ForeignFlags, OfOtherCommandsOfOursAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, const char*>> all = {
+      {{"serve", "--context", "9"}, "pagoda plan's --context is --max-model-len here"},
+      {{"serve", "--requests", "9"}, "pagoda plan's --requests is --max-num-seqs here"},
+      {{"serve", "--kv", "int8"}, "pagoda plan's --kv is --kv-cache-dtype here"},
+      {{"serve", "--sequence-length", "9"}, "pagoda size's --sequence-length is --max-model-len"},
+      {{"plan", "--batch-size", "9"}, "pagoda size's --batch-size is --max-num-seqs here"},
+      {{"plan", "--dtype", "int8"}, "pagoda size's --dtype is --kv here"},
+      {{"run", "-p", "a", "--system", "b"}, "pagoda chat's --system: a system message is part"},
+      {{"chat", "-sys", "b"}, "llama.cpp's -sys is --system here"},
+      {{"bench", "serve", "--base-url", "b"}, "vLLM's --base-url is --url here"},
+      {{"bench", "serve", "--num-prompts", "9"}, "vLLM's --num-prompts is --requests here"},
+      {{"serve", "-p", "9"}, "unknown option -p (did you mean --port?)"},
+      {{"serve", "--version"}, "pagoda --version shows it"}};
+  for (const auto& [words, told] : all) {
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 2) << told;
+    EXPECT_THAT(answer.err, HasSubstr(told));
+  }
 }
 
 TEST(ForeignFlags, ThatChangeNothingAreNotTakenWhereNobodyServes) {

@@ -173,7 +173,8 @@ TEST(ForeignVariables, DoNotShowKeysAndStandBelowWhatIsTyped) {
   setenv("PAGODA_MAX_MODEL_LEN", "9", 1);
   const Captured ours = run_with("OLLAMA_CONTEXT_LENGTH", "8192", {"serve", "--port", "x"});
   unsetenv("PAGODA_MAX_MODEL_LEN");
-  EXPECT_THAT(ours.err, HasSubstr("OLLAMA_CONTEXT_LENGTH=8192 is not read: --max-model-len"));
+  EXPECT_THAT(ours.err,
+              HasSubstr("OLLAMA_CONTEXT_LENGTH=8192 is not read: PAGODA_MAX_MODEL_LEN says it"));
 }
 
 // Places of words in messages are those that were typed.

@@ -69,7 +69,8 @@ TEST(HelpFormat, SpeaksOfFlagsAndNotOfTheParser) {
   }
   const std::string model = "a GGUF file, a folder, or a name";
   EXPECT_EQ(help.find(model), help.rfind(model)) << "it is said once";
-  EXPECT_THAT(run_captured({"bench", "cache", "--help"}).out, HasSubstr("(not with --model)"));
+  EXPECT_THAT(run_captured({"bench", "cache", "--help"}).out,
+              HasSubstr("(not with --toy, --tutorial)"));
   EXPECT_THAT(run_captured({"--help"}).out,
               testing::EndsWith("\n\nEach command has its own --help with examples: pagoda run "
                                 "--help\n"));

@@ -53,6 +53,7 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"serve", "--block-size", "x"}, {"--block-size", "x"}},
       {{"serve", "--kv-cache-memory-bytes", "much"}, {"--kv-cache-memory-bytes", "much"}},
       {{"serve", "--device", "rocm"}, {"--device: rocm is not one of auto, cpu, cuda"}},
+      {{"serve", "--device", "gpu"}, {"--device: gpu is not one of", "did you mean cuda?"}},
       {{"serve", "--device", "0"}, {"--device: 0 is not one of auto, cpu, cuda"}},
       {{"serve", "--model", "a", "--model", "b"}, {"--model: is given more than once"}},
       {{"serve", "--port"}, {"--port: its value is missing"}},
@@ -72,6 +73,10 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
 TEST(Nearest, UnknownWordsAreNamedByTheirPlaceAndShownOnlyInTheCommands) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
       {{"frobnicate"}, "error: unknown command frobnicate\nsee: pagoda --help\n"},
+      {{"bench", "xyzzy"}, "error: unknown command bench xyzzy\nsee: pagoda bench --help\n"},
+      {{"bench", "latency"},
+       "error: unknown command bench latency (pagoda bench depth and pagoda bench batch measure "
+       "tokens per second)\nsee: pagoda bench --help\n"},
       {{"frob1"},
        "error: unknown argument 1 (it is not shown: it may be a key)\nsee: pagoda --help\n"},
       {{"abcdefghijklmnopqrstu"},
@@ -94,6 +99,19 @@ TEST(Nearest, UnknownWordsAreNamedByTheirPlaceAndShownOnlyInTheCommands) {
     const Captured answer = run_captured(words);
     EXPECT_EQ(answer.exit_status, 2);
     EXPECT_EQ(answer.err, told);
+  }
+}
+
+TEST(Nearest, CommandsOfOtherProgramsAreAnsweredWithOurs) {
+  const std::vector<std::pair<const char*, const char*>> all = {
+      {"list", "pagoda inspect MODEL"}, {"ps", "GET /v1/models"},
+      {"show", "pagoda inspect MODEL"}, {"rm", "no model is ever deleted"},
+      {"quantize", "--quantization"},   {"stop", "SIGTERM"}};
+  for (const auto& [word, told] : all) {
+    const Captured answer = run_captured({word});
+    EXPECT_EQ(answer.exit_status, 2);
+    EXPECT_THAT(answer.err, HasSubstr(std::string("unknown command ") + word + " ("));
+    EXPECT_THAT(answer.err, HasSubstr(told));
   }
 }
 

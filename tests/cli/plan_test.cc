@@ -22,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Captured plan(std::vector<std::string> words) {
   words.insert(words.begin(), "plan");
@@ -102,8 +103,91 @@ TEST(PlanTest, OfAGpuAShareIsUsedAndWorkspaceIsLeft) {
   EXPECT_EQ(json["kv_bytes"],
             static_cast<std::int64_t>(0.92 * (80LL << 30)) - (1LL << 30) - 35'000'000'000);
   EXPECT_EQ(json["bytes_per_token"], 2 * 80 * 2 * 128 * 2) << "two of eight heads on each rank";
-  EXPECT_THAT(json["serve"], HasSubstr("--device cuda --max-model-len 8192"));
-  EXPECT_THAT(json["serve"], HasSubstr("--gpu-memory-utilization 0.92 --tensor-parallel-size 4"));
+  const nlohmann::json one = plan_json({"--weights", "16GB", "--gpu", "80GiB"});
+  EXPECT_THAT(one["serve"], HasSubstr("--device cuda --max-model-len 8192"));
+  EXPECT_THAT(one["serve"], HasSubstr("--gpu-memory-utilization 0.92"));
+}
+
+// Ranks compute on CPUs: of several GPUs there are numbers, and no line to serve with.
+TEST(PlanTest, OfSeveralGpusNumbersAreForComparison) {
+  const std::vector<std::string> several = {
+      "--weights", "140GB", "--gpu", "80GB", "--num-layers", "80", "--tensor-parallel-size", "4"};
+  EXPECT_EQ(plan_json(several)["serve"], "");
+  const Captured text = plan(several);
+  EXPECT_THAT(text.out, HasSubstr("Pagoda computes on one GPU today, and ranks are for CPUs: these "
+                                  "numbers are for comparison.\n"));
+  EXPECT_THAT(text.out, Not(HasSubstr("pagoda serve")));
+  const Captured advice =
+      plan({"--weights", "16GB", "--gpu", "80GiB", "--requests", "64", "--context", "16384"});
+  EXPECT_THAT(advice.out, HasSubstr("on 2 such GPUs, if it computed on several: Pagoda computes on "
+                                    "one GPU today"));
+  EXPECT_THAT(advice.out, Not(HasSubstr("--tensor-parallel-size")));
+  EXPECT_THAT(plan({"--help"}).out, HasSubstr("four GPUs, for comparison"));
+  const nlohmann::json machines = plan_json({"--weights", "140GB", "--memory", "80GB",
+                                             "--num-layers", "80", "--tensor-parallel-size", "4"});
+  EXPECT_THAT(machines["serve"], HasSubstr("--device cpu")) << "ranks of CPUs are served";
+  EXPECT_THAT(machines["serve"], HasSubstr("--tensor-parallel-size 4"));
+  EXPECT_THAT(plan({"--weights", "16GB", "--memory", "20GB", "--requests", "24"}).out,
+              HasSubstr(" ranks with as much memory each (--tensor-parallel-size)\n"));
+}
+
+struct Served {
+  std::vector<const char*> more;
+  const char* line;  // a part of it; nullptr: there is none
+};
+
+TEST(PlanTest, TheLineToServeWithIsOneThatServeTakes) {
+  const std::vector<Served> all = {
+      {{"--memory", "900GB", "--requests", "600"},
+       "--max-num-seqs 600 --max-num-batched-tokens 1200"},
+      {{"--memory", "900GB", "--requests", "511"}, "--max-num-seqs 511 --kv-cache-dtype"},
+      {{"--memory", "900GB", "--requests", "5000", "--context", "16"}, nullptr},
+      {{"--memory", "900GB", "--context", "16"}, "--max-num-seqs 4096"},
+      {{"--memory", "900GB", "--tensor-parallel-size", "65"}, nullptr},
+      {{"--memory", "900GB", "--kv", "fp4"}, nullptr},
+      {{"--memory", "900GB", "--kv", "fp32"}, "--kv-cache-dtype fp32"},
+      {{"--gpu", "900GB", "--kv", "fp32"}, nullptr}};
+  for (const Served& each : all) {
+    std::vector<std::string> words = {"--weights", "16GB"};
+    words.insert(words.end(), each.more.begin(), each.more.end());
+    const std::string line = plan_json(words)["serve"];
+    const std::string shown = ::testing::PrintToString(words);
+    if (each.line == nullptr) {
+      EXPECT_EQ(line, "") << shown;
+    } else {
+      EXPECT_THAT(line, HasSubstr(each.line)) << shown;
+    }
+  }
+}
+
+// stories260K was trained on 512 tokens.
+TEST(PlanTest, ContextsBeyondTheTrainedOneAreCountedWhereTheyAreAskedFor) {
+  const std::string model = test_data() + "/models/stories260K.gguf";
+  const auto contexts = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", model, "--memory", "1GB"});
+    std::vector<int> tokens;
+    const nlohmann::json json = plan_json(more);
+    for (const nlohmann::json& cell : json["requests_at_once"]) {
+      if (cell["dtype"] == "bf16") tokens.push_back(cell["tokens"]);
+    }
+    return tokens;
+  };
+  EXPECT_THAT(contexts({}), ElementsAre(512));
+  EXPECT_THAT(contexts({"--context", "4096"}), ElementsAre(2048, 4096));
+  EXPECT_THAT(plan({"--model", model, "--memory", "1GB"}).out, Not(HasSubstr("128K")));
+}
+
+TEST(PlanTest, TakesTheNamesOfServe) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--weights", "1GB", "--memory", "64GB"});
+    const Captured outcome = plan(words);
+    EXPECT_EQ(outcome.exit_status, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string ours = told({"--context", "4096", "--requests", "9", "--kv", "int8"});
+  EXPECT_EQ(told({"--max-model-len", "4096", "--max-num-seqs", "9", "--kv-cache-dtype", "int8"}),
+            ours);
+  EXPECT_EQ(told({"-c", "4K", "-np", "9", "--kv", "int8"}), ours);
 }
 
 // What a backend over the model says that its cache holds, in every format that CPUs keep.
@@ -147,6 +231,21 @@ TEST(PlanTest, TokensAreThoseOfAStartOfTheDefaultModel) {
   expect_the_backends_numbers(pagoda::default_model_path(), 100 << 20);
 }
 
+// Ten pebibytes are more than an address space holds.
+TEST(PlanTest, ACacheThatTheSystemDoesNotGiveIsAnsweredWithAdvice) {
+  const kernels::KernelSet& set = *kernels::select_set().value();
+  const auto model = app::LoadedModel::load(test_data() + "/models/stories260K.gguf", set).value();
+  engine::BackendOptions options;
+  options.threads = 1;
+  options.block_tokens = 4096;
+  options.kv_bytes = std::uint64_t{1} << 62;
+  const auto backend = engine::CpuBackend::create(model->config(), model->weights(), set, options);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_THAT(backend.error().message,
+              ::testing::MatchesRegex("the KV cache needs [0-9.]+ PiB, more than the system gives: "
+                                      ".*; a smaller `kv_cache_memory_bytes` may fit, .*"));
+}
+
 TEST(PlanTest, WrongFlagsAreUsageErrors) {
   const auto refused = [](const std::vector<std::string>& words, const std::string& message) {
     const Captured outcome = plan(words);
@@ -160,6 +259,10 @@ TEST(PlanTest, WrongFlagsAreUsageErrors) {
   refused({"--memory", "1GB", "--weights", "1GB", "--kv", "int3"},
           "--kv: 'int3' is not one of fp32");
   refused({"--memory", "1GB", "--weights", "1GB", "--requests", "0"}, "--requests");
+  refused({"--weights", "16", "--gpu", "80GB"}, "--weights: 16 is 16 bytes: did you mean 16GiB?");
+  refused({"--weights", "16GB", "--gpu", "80"}, "--gpu: 80 is 80 bytes: did you mean 80GiB?");
+  refused({"--weights", "16GB", "--memory", "80"}, "--memory: 80 is 80 bytes: did you mean");
+  refused({"--weights", "16GB", "--gpu", "80GB", "--workspace", "2"}, "did you mean 2GiB?");
   refused({"--memory", "1GB", "--weights", "1GB", "--head-dim", "1000000000", "--num-layers",
            "1000000000"},
           "is out of range");

@@ -121,6 +121,16 @@ TEST_F(CoreRefusal, AFullQueueRefusesUntilSomebodyLeft) {
   EXPECT_EQ(later->reason, FinishReason::kLength);
 }
 
+class CoreWithAQueueOfOne : public CoreRefusal {
+ protected:
+  CoreWithAQueueOfOne() : CoreRefusal(512, 1) {}
+};
+
+TEST_F(CoreWithAQueueOfOne, SaysThatOneRequestIsWaiting) {
+  submit();
+  EXPECT_EQ(submit()->message, "1 request is waiting, the limit is 1");
+}
+
 class CoreWithALongQueue : public CoreRefusal {
  protected:
   CoreWithALongQueue() : CoreRefusal(512, 12) {}

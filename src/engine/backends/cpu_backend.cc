@@ -69,8 +69,14 @@ Status CpuBackend::allocate_pages(const BackendOptions& options, double share) {
                              format_byte_size(static_cast<double>(bytes)),
                              format_byte_size(static_cast<double>(layout.page_bytes())))};
   }
-  ASSIGN_OR_RETURN(pages_,
-                   kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks)));
+  auto pages = kv::memory::PageBuffer::allocate(layout, static_cast<std::uint32_t>(blocks));
+  if (!pages.ok()) {
+    return Error{pages.error().code,
+                 fmt::format("{}; a smaller `kv_cache_memory_bytes` may fit, as half of the free "
+                             "memory does, which is the default",
+                             pages.error().message)};
+  }
+  pages_ = std::move(pages).value();
   return ok_status();
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/byte_size.h"
+
 namespace pagoda::kv::memory {
 
 Result<PageBuffer> PageBuffer::allocate(const PageLayout& layout, std::uint32_t pages) {
@@ -15,8 +17,8 @@ Result<PageBuffer> PageBuffer::allocate(const PageLayout& layout, std::uint32_t 
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return Error{ErrorCode::kOutOfRange,
-                 "the KV cache needs " + std::to_string(bytes) +
-                     " bytes, more than the system gives: " + std::strerror(errno)};
+                 "the KV cache needs " + format_byte_size(static_cast<double>(bytes)) +
+                     ", more than the system gives: " + std::strerror(errno)};
   }
 #ifdef MADV_HUGEPAGE
   // A layer's rows are spread over all pages: without large ones, most reads of a long context

@@ -11,6 +11,7 @@
 #include "server/api/prompt_normalising.h"
 #include "server/api/truncation.h"
 #include "server/json.h"
+#include "server/option_name.h"
 #include "server/reading_memory.h"
 #include "server/request_fingerprints.h"
 #include "server/served_model.h"
@@ -38,6 +39,7 @@ struct ReadingTerms {
   std::uint64_t output_tokens = 0;   // the most that this tenant gets; 0: what fits
   // The output that a translated request would like; it gives way to the prompt.
   std::optional<std::uint32_t> output_wanted = {};
+  const OptionName* option_name = nullptr;  // names options in errors; nullptr: none is named
 
   std::uint64_t context_of(const ServedModel& model, const engine::Request& request) const {
     const std::uint64_t all = model.context_tokens(request);

@@ -139,7 +139,8 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   request.ignored = ignored_fields(body);
   note_ignored_documents(fields, model, request);
   request.engine.sampling = model.sampling_defaults;
-  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request,
+                     terms.option_name);
   read_speculation(fields, model, request);
   AnswerGrammar grammar(fields, model, terms);
   grammar.read_tools(fields);

@@ -43,7 +43,20 @@ void read_logit_bias(const Fields& fields, engine::SamplingParams& sampling) {
   sampling.logit_bias = std::move(entries);
 }
 
-void read_sampling(const Fields& fields, std::uint32_t sequences_max,
+// An option of the server is the limit unless the engine's own is.
+std::uint32_t read_choices(const Fields& fields, std::uint32_t most,
+                           const OptionName* option_name) {
+  try {
+    return static_cast<std::uint32_t>(fields.integer("n", 1, most).value_or(1));
+  } catch (ApiError& error) {
+    if (option_name != nullptr && most < engine::kSequencesPerRequestMax) {
+      error.message += fmt::format(", by {}", (*option_name)("max_num_seqs", {}));
+    }
+    throw;
+  }
+}
+
+void read_sampling(const Fields& fields, std::uint32_t sequences_max, const OptionName* option_name,
                    engine::SamplingParams& sampling) {
   constexpr double kNumberMax = std::numeric_limits<float>::max();
   assign(sampling.temperature, fields.number("temperature", 0, 100));
@@ -56,7 +69,7 @@ void read_sampling(const Fields& fields, std::uint32_t sequences_max,
   if (const auto top_k = fields.integer("top_k", -1, kTokensMax)) {
     sampling.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(*top_k, 0));  // -1 is all
   }
-  assign(sampling.n, fields.integer("n", 1, sequences_max));
+  if (fields.find("n") != nullptr) sampling.n = read_choices(fields, sequences_max, option_name);
   read_logit_bias(fields, sampling);
 }
 
@@ -130,9 +143,9 @@ std::string read_salt(const Fields& fields) {
 }
 
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
-                        CompletionRequest& request) {
+                        CompletionRequest& request, const OptionName* option_name) {
   fields.text("user");
-  read_sampling(fields, sequences_max, request.engine.sampling);
+  read_sampling(fields, sequences_max, option_name, request.engine.sampling);
   refuse_unsupported(fields, request.engine.sampling.n);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(),
                                        std::numeric_limits<std::int64_t>::max())) {
@@ -167,11 +180,14 @@ void answer_nothing(CompletionRequest& request) {
   request.engine.end.min_tokens = 0;
 }
 
-void refuse_long_prompt(const std::string& path, std::uint64_t context) {
+void refuse_long_prompt(const std::string& path, std::uint64_t context,
+                        std::optional<std::uint64_t> tokens) {
+  const std::string length =
+      tokens ? fmt::format("{}", *tokens) : fmt::format("more than {}", context - 1);
   throw ApiError(400,
-                 fmt::format("{}: has more than {} tokens, the context holds {} including at least "
-                             "one token of output",
-                             path, context - 1, context),
+                 fmt::format("{}: has {} tokens, the context holds {} including at least one token "
+                             "of output",
+                             path, length, context),
                  path, "context_length_exceeded");
 }
 
@@ -179,8 +195,9 @@ std::uint64_t counted_tokens_max(const ServedModel& model) {
   return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
 }
 
-void refuse_beyond(std::uint64_t most, const std::string& path, const ServedModel& model) {
-  if (most < model.context_tokens()) refuse_long_prompt(path, model.context_tokens());
+void refuse_beyond(std::uint64_t most, const std::string& path, const ServedModel& model,
+                   std::optional<std::uint64_t> tokens) {
+  if (most < model.context_tokens()) refuse_long_prompt(path, model.context_tokens(), tokens);
   throw ApiError(400, fmt::format("{}: has more than {} tokens", path, most), path,
                  "too_many_tokens");
 }
@@ -202,7 +219,7 @@ void check_lengths(const CompletionRequest& request, const ServedModel& model,
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();
     if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);
-    if (tokens >= context && !is_of_tenant) refuse_long_prompt(prompt_field, context);
+    if (tokens >= context && !is_of_tenant) refuse_long_prompt(prompt_field, context, tokens);
     if (tokens >= context) {
       throw ApiError(400,
                      fmt::format("{}: has {} tokens, the limit of this tenant is {} including at "

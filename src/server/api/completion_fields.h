@@ -8,6 +8,7 @@
 #include "server/api/completion_request.h"
 #include "server/api/output_length.h"
 #include "server/fields.h"
+#include "server/option_name.h"
 
 namespace pagoda::server {
 
@@ -15,9 +16,10 @@ inline constexpr std::int64_t kLogprobsMax = 20;
 
 // Reads sampling, stop conditions, priority, salt and streaming. The caller reads what differs:
 // prompts, lengths and log-probabilities. Sampling fields that are absent stay as they are in
-// `request`, where the caller has put the model's defaults. `n` may be at most `sequences_max`.
+// `request`, where the caller has put the model's defaults. `n` may be at most `sequences_max`;
+// `option_name` names the option behind that limit, where it is not nullptr.
 void read_shared_fields(const Fields& fields, std::uint32_t sequences_max,
-                        CompletionRequest& request);
+                        CompletionRequest& request, const OptionName* option_name = nullptr);
 
 // Reads "cache_salt"; empty where the body has none.
 std::string read_salt(const Fields& fields);
@@ -35,15 +37,17 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
 // The prompt is computed and left in the cache, and nothing is answered.
 void answer_nothing(CompletionRequest& request);
 
-// Refuses a prompt that exceeds the context, without its exact length, which would cost time to
-// compute.
-[[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context);
+// Refuses a prompt that exceeds the context. Its length is said where it is known, as that of token
+// ids is: of a text it would cost time to compute.
+[[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context,
+                                     std::optional<std::uint64_t> tokens = {});
 
 // Prompts longer than the context are counted, or cut to it, up to this number of tokens.
 std::uint64_t counted_tokens_max(const ServedModel& model);
 // Refuses a prompt with more than `most` tokens, whether the context or that number is the limit.
+// `tokens`: its length, where that is known.
 [[noreturn]] void refuse_beyond(std::uint64_t most, const std::string& path,
-                                const ServedModel& model);
+                                const ServedModel& model, std::optional<std::uint64_t> tokens = {});
 
 // Checks every prompt and the requested length against the context; errors name `prompt_field`.
 // `tenant_tokens`: what a sequence of the caller's tenant may have; 0: as much as the context.

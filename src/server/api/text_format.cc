@@ -7,9 +7,11 @@ namespace {
 class TextFormat : public CompletionFormat {
  public:
   TextFormat(const CompletionRequest& request, const text::Tokenizer& tokenizer)
-      : output_(request.output), tokenizer_(tokenizer) {}
+      : output_(request.output),
+        tokenizer_(tokenizer),
+        id_prefix_(request.embedding ? "embd-" : "cmpl-") {}
 
-  std::string_view id_prefix() const override { return "cmpl-"; }
+  std::string_view id_prefix() const override { return id_prefix_; }
   std::string_view object() const override { return "text_completion"; }
   std::string_view chunk_object() const override { return "text_completion"; }
 
@@ -67,6 +69,7 @@ class TextFormat : public CompletionFormat {
 
   const OutputOptions& output_;
   const text::Tokenizer& tokenizer_;
+  std::string_view id_prefix_;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ std::string visible_text(const Prompt& prompt, const CompletionRequest& request,
 Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRequest& request,
                     std::uint64_t tokens_max, const ServedModel& model) {
   Prompt prompt;
-  if (ids.size() > tokens_max) refuse_beyond(tokens_max, path, model);
+  if (ids.size() > tokens_max) refuse_beyond(tokens_max, path, model, ids.size());
   prompt.tokens = read_tokens(ids, path, tokens_max);
   if (prompt.tokens.empty()) refuse_empty(path);
   const std::uint32_t vocabulary = model.engine.limits().vocabulary;
@@ -177,7 +177,8 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   CompletionRequest request;
   request.ignored = ignored_fields(body);
   request.engine.sampling = model.sampling_defaults;
-  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request);
+  read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request,
+                     terms.option_name);
   read_speculation(fields, model, request);
   refuse_tool_choice(fields);
   AnswerGrammar(fields, model, terms).finish(nullptr, request);

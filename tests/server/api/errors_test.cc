@@ -1,4 +1,5 @@
 // Every wrong request gets a status and names its field; none reaches the engine.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -148,6 +149,21 @@ TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
 }
 
+// The length of token ids is known, that of a text is not.
+TEST(Errors, ALongPromptIsToldWithItsLengthWhereThatIsKnown) {
+  const std::uint64_t context = errors_fixture().engine().limits().context_tokens;
+  const auto told = [&](const Json& prompt) -> std::string {
+    return error_of(errors_fixture().post("/v1/completions", {{"prompt", prompt}}), 400)["message"];
+  };
+  const std::string holds = fmt::format("the context holds {} including", context);
+  EXPECT_THAT(told(std::vector<int>(context + 7, 5)),
+              testing::StartsWith(fmt::format("prompt: has {} tokens, {}", context + 7, holds)));
+  std::string text;
+  for (std::uint64_t i = 0; i <= context; ++i) text += "a b ";
+  EXPECT_THAT(told(text), testing::StartsWith(fmt::format("prompt: has more than {} tokens, {}",
+                                                          context - 1, holds)));
+}
+
 // The limit is the same, however far a request exceeds it.
 TEST(Errors, RangesAgreeWhereverTheyAreChecked) {
   const auto told = [](const char* field, const char* value) {
@@ -157,7 +173,7 @@ TEST(Errors, RangesAgreeWhereverTheyAreChecked) {
     return message.substr(std::min(message.find("expected"), message.size()));
   };
   for (const char* const value : {"-1", "0", "9", "129", "4294967297"}) {
-    EXPECT_EQ(told("n", value), "expected 1 to 8") << value;
+    EXPECT_EQ(told("n", value), "expected 1 to 8, by the server option max_num_seqs") << value;
   }
   for (const auto& [field, values] : std::vector<std::pair<const char*, std::vector<const char*>>>{
            {"top_p", {"-1", "0", "1.5", "1e30"}},

@@ -40,6 +40,14 @@ class Log(unittest.TestCase):
             self.assertGreater(first["ttft_s"], 0)
             self.assertGreaterEqual(first["e2e_s"], first["ttft_s"])
 
+    def test_embeddings_are_no_completions(self):
+        with served.Served(served.STORIES, "--log-format", "json", "--device", "cpu") as server:
+            self.assertEqual(server.post("/v1/embeddings", {"input": "A little dog"})[0], 200)
+            line = json.loads(lines(server, 1)[0])
+            self.assertEqual((line["path"], line["status"]), ("/v1/embeddings", 200))
+            self.assertRegex(line["id"], r"^embd-[0-9a-f]{16}$")
+            self.assertNotIn("finish_reason", line)
+
     def test_refusals_and_clients_that_leave_have_their_line(self):
         with served.Served(served.STORIES, "--log-format", "json") as server:
             secret = "a secret word"

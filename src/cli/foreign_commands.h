@@ -1,0 +1,20 @@
+// Commands of other servers' programs, for users who type the one they know.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pagoda::cli {
+
+// Says what does the same here: "pagoda inspect MODEL shows a model" for Ollama's "show". `above`
+// is the command that the word stands behind: "bench", or nothing. Returns nothing for other words.
+std::optional<std::string> foreign_command_hint(std::string_view above, std::string_view word);
+
+// vLLM's --served-model-name takes several names behind one flag. Where another word names the
+// model, those behind the first name are names, too: each gets a flag of its own. Elsewhere the
+// word behind a name is the model, and the words stay as they are. `words` begin with "serve".
+std::vector<std::string> with_each_served_name(std::vector<std::string> words);
+
+}  // namespace pagoda::cli
