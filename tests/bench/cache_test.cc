@@ -74,11 +74,10 @@ TEST(BenchCache, TheTutorialsToyComputesWhatTutorialsCount) {
 }
 
 TEST(BenchCache, TheTutorialsToyTakesTheTutorialsFlags) {
-  const cli::Captured captured =
-      cli::run_captured({"bench", "cache", "--toy", "--tutorial", "--hidden-size", "64",
-                         "--prompt-len", "5", "--new-tokens", "1", "--repeats", "1"});
+  const cli::Captured captured = cli::run_captured(
+      {"bench", "cache", "--tutorial", "--prompt-len", "5", "--new-tokens", "1", "--repeats", "1"});
   ASSERT_EQ(captured.exit_status, 0) << captured.err;
-  EXPECT_THAT(captured.out, testing::HasSubstr("K and V of the cache: (6, 64) each"));
+  EXPECT_THAT(captured.out, testing::HasSubstr("K and V of the cache: (6, 128) each"));
 }
 
 // tests/data/plain_attention.txt: one head by numpy in float64.

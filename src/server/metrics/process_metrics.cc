@@ -62,6 +62,8 @@ double start_time() {
 }  // namespace
 
 void write_process_metrics(Exposition& page) {
+  // The same at every look: who reads it knows by it that the server was started again.
+  static const double kStarted = start_time();
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   page.counter("process_cpu_seconds", "Processor time used, by the program and for it.",
@@ -69,7 +71,7 @@ void write_process_metrics(Exposition& page) {
   page.gauge("process_resident_memory_bytes", "Memory that is resident.", resident_bytes());
   page.gauge("process_open_fds", "Files and sockets that are open.", open_files());
   page.gauge("process_start_time_seconds", "When the process started, since the epoch.",
-             start_time());
+             kStarted);
 }
 
 }  // namespace pagoda::server

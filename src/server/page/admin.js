@@ -3,15 +3,22 @@ import { explainFailure, getJson, request } from "./api.js";
 import { button, element, make } from "./dom.js";
 import { age } from "./text.js";
 
-// Resolves to whether the question was answered with yes. Escape is no.
+let settle = null; // of the question that is asked
+
+// Resolves to whether the question was answered with yes. Escape is no. The dialog's event "close"
+// is not looked at: it comes later, perhaps when the next question is asked.
 function confirm(question) {
-  const dialog = element("confirm");
   element("confirm-text").textContent = question;
-  dialog.returnValue = "no";
-  dialog.showModal();
+  element("confirm").showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+    settle = resolve;
   });
+}
+
+function answer(yes) {
+  element("confirm").close();
+  settle?.(yes);
+  settle = null;
 }
 
 function tell(text, failed = false) {
@@ -106,8 +113,11 @@ async function retained() {
 export const showLists = () => Promise.all([showInto("tenants", tenants), showInto("retained", retained)]);
 
 export function startAdmin() {
-  const dialog = element("confirm");
-  element("confirm-yes").addEventListener("click", () => dialog.close("yes"));
-  element("confirm-no").addEventListener("click", () => dialog.close("no"));
+  element("confirm-yes").addEventListener("click", () => answer(true));
+  element("confirm-no").addEventListener("click", () => answer(false));
+  element("confirm").addEventListener("cancel", (event) => {
+    event.preventDefault();
+    answer(false);
+  });
   element("reset").addEventListener("click", reset);
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/byte_size.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "kv/memory/codec.h"
@@ -389,7 +390,8 @@ TEST(PageBuffer, MoreThanTheSystemGivesIsAnErrorWithTheNumber) {
   huge.kv_heads = 1u << 20;
   const auto buffer = PageBuffer::allocate(huge, 1);
   ASSERT_FALSE(buffer.ok());
-  EXPECT_NE(buffer.error().message.find(std::to_string(huge.page_bytes())), std::string::npos);
+  const std::string size = format_byte_size(static_cast<double>(huge.page_bytes()));
+  EXPECT_NE(buffer.error().message.find(size), std::string::npos) << buffer.error().message;
 }
 
 }  // namespace

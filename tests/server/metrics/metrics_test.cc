@@ -120,6 +120,18 @@ TEST_F(MetricsTest, RequestsShowUnderTheNamesOfVllmAndOfLlamaCpp) {
   EXPECT_THAT(page, HasSubstr("\nllamacpp:prompt_tokens_total " + std::to_string(prompt + 1)));
 }
 
+// Dashboards take another start for another server, whose counters begin anew.
+TEST_F(MetricsTest, TheStartOfTheProcessIsOneNumber) {
+  const auto start = [&] {
+    const std::string page = read();
+    const std::size_t at = page.find("\nprocess_start_time_seconds");
+    return page.substr(at, page.find('\n', at + 1) - at);
+  };
+  const std::string first = start();
+  EXPECT_THAT(first, HasSubstr(" 1"));
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(start(), first);
+}
+
 // Requests follow each other until one was seen: what is shown is up to 0.1 s old.
 TEST_F(MetricsTest, TheMeanContextIsThatOfWhatRuns) {
   const std::string name =
