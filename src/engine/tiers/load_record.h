@@ -20,9 +20,9 @@ struct LoadedRange {
 
 struct LoadRecord {
   std::array<std::uint64_t, kTiersMax> tokens = {};  // [store], tokens of its prompt
-  std::uint64_t tokens_offered = 0;  // tokens that the tiers had and the pool had not
+  std::uint64_t tokens_offered = 0;      // tokens that the tiers had and the pool had not
   std::vector<LoadedRange> ranges = {};  // in the order in which they came; they may overlap
-  double waited_s = 0;               // seconds in the queue, for pages on their way
+  double waited_s = 0;                   // seconds in the queue, for pages on their way
   double saved_s = 0;  // an estimate: what computing those tokens would have taken beyond that
 
   // Counts the tokens that a store gave.

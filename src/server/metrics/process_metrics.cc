@@ -70,8 +70,7 @@ void write_process_metrics(Exposition& page) {
                seconds(used.ru_utime) + seconds(used.ru_stime));
   page.gauge("process_resident_memory_bytes", "Memory that is resident.", resident_bytes());
   page.gauge("process_open_fds", "Files and sockets that are open.", open_files());
-  page.gauge("process_start_time_seconds", "When the process started, since the epoch.",
-             kStarted);
+  page.gauge("process_start_time_seconds", "When the process started, since the epoch.", kStarted);
 }
 
 }  // namespace pagoda::server

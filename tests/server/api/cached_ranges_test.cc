@@ -84,9 +84,9 @@ TEST(TokenTexts, TogetherAreThePrompt) {
 
 TEST(TokenTexts, ACharacterOfSeveralTokensIsTheTextOfTheLast) {
   StoryFixture fixture;
-  const Json reply = fixture.ask("/tokenize", {{"prompt", "x\u202ey"},
-                                               {"return_token_texts", true},
-                                               {"add_special_tokens", false}});
+  const Json reply = fixture.ask(
+      "/tokenize",
+      {{"prompt", "x\u202ey"}, {"return_token_texts", true}, {"add_special_tokens", false}});
   const Json& texts = reply["token_texts"];
   ASSERT_EQ(texts.size(), reply["tokens"].size());
   const auto character = std::find(texts.begin(), texts.end(), "\u202e");
