@@ -11,7 +11,8 @@ _TEXTS = ("revision", "tokenizer", "chat_template", "device", "kv_cache_dtype", 
 _COUNTS = ("max_model_len", "block_size", "max_num_seqs", "max_num_batched_tokens", "threads", "num_gpu_blocks_override")
 _COUNT_MAX = 2**32 - 1
 _SIZES_OF_ONE = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-KNOWN = (*_TEXTS, *_COUNTS, "kv_cache_memory_bytes", "gpu_memory_utilization", "enable_prefix_caching", "model")
+_NAMES = (*_TEXTS, *_COUNTS, "kv_cache_memory_bytes", "gpu_memory_utilization", "enable_prefix_caching")
+_KNOWN = (*_NAMES, *_SIZES_OF_ONE, "model")
 
 
 def _read(name: str, value: Any) -> Any:
@@ -62,12 +63,11 @@ def _refuse_several(owner: str, options: Mapping[str, Any]) -> None:
 def open_model(owner: str, model: Optional[str], options: Mapping[str, Any]) -> "_pagoda.Model":
     """Loads a model. `options` are arguments of LLM; None stands for a default."""
     _refuse_several(owner, options)
-    others = {name: value for name, value in options.items() if name not in (*KNOWN, *_SIZES_OF_ONE)}
-    known = (*KNOWN, *_SIZES_OF_ONE)
-    _arguments.check(owner, others, known, _foreign.LLM_IGNORED, _foreign.LLM_REFUSED)
+    others = {name: value for name, value in options.items() if name not in _KNOWN}
+    _arguments.check(owner, others, _KNOWN, _foreign.LLM_IGNORED, _foreign.LLM_REFUSED)
     asked = _pagoda.Options()
     asked.model = _read_model(model)
-    for name in KNOWN[:-1]:
+    for name in _NAMES:
         value = options.get(name)
         if value is None:
             value = _of_environment(name)

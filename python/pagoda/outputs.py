@@ -1,7 +1,7 @@
 """What requests give back, by vLLM's names."""
 
 from dataclasses import dataclass, field
-from typing import Optional, Union
+from typing import Generic, Optional, TypeVar, Union
 
 
 @dataclass
@@ -67,23 +67,19 @@ class PoolingOutput:
     data: list[float]
 
 
-@dataclass
-class EmbeddingRequestOutput:
-    """The embedding of one prompt."""
-
-    request_id: str
-    outputs: EmbeddingOutput
-    prompt_token_ids: list[int]
-    finished: bool = True
-    num_cached_tokens: int = 0
+_Output = TypeVar("_Output", EmbeddingOutput, PoolingOutput)
 
 
 @dataclass
-class PoolingRequestOutput:
+class PoolingRequestOutput(Generic[_Output]):
     """The pooled hidden state of one prompt."""
 
     request_id: str
-    outputs: PoolingOutput
+    outputs: _Output
     prompt_token_ids: list[int]
     finished: bool = True
     num_cached_tokens: int = 0
+
+
+class EmbeddingRequestOutput(PoolingRequestOutput[EmbeddingOutput]):
+    """The embedding of one prompt."""

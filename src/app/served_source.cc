@@ -47,12 +47,17 @@ const text::Tokenizer& ServedSource::tokenizer() const {
   return random_ ? random_->tokenizer() : loaded_->tokenizer();
 }
 
-std::optional<text::ChatTemplate> ServedSource::own_chat_template() const {
-  if (random_) return std::nullopt;
+Result<std::optional<text::ChatTemplate>> ServedSource::chat_template(
+    const std::string& file) const {
+  if (!file.empty()) {
+    ASSIGN_OR_RETURN(text::ChatTemplate loaded, text::ChatTemplate::load_file(file, tokenizer()));
+    return std::optional(std::move(loaded));
+  }
+  if (random_) return std::optional<text::ChatTemplate>();
   Result<text::ChatTemplate> loaded = loaded_->chat_template();
-  if (loaded.ok()) return std::move(loaded).value();
+  if (loaded.ok()) return std::optional(std::move(loaded).value());
   if (loaded.error().code != ErrorCode::kNotFound) terminal::print_warning(loaded.error().message);
-  return std::nullopt;
+  return std::optional<text::ChatTemplate>();
 }
 
 std::vector<gguf::OpenedPart> ServedSource::parts() const {

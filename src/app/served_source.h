@@ -25,8 +25,9 @@ class ServedSource {
                                                     const kernels::KernelSet& kernels);
 
   const text::Tokenizer& tokenizer() const;
-  // The model's own; nothing, with a warning where it is broken, when it has none.
-  std::optional<text::ChatTemplate> own_chat_template() const;
+  // That of `file`. Of an empty name the model's own; nothing, with a warning where it is broken,
+  // when it has none.
+  Result<std::optional<text::ChatTemplate>> chat_template(const std::string& file) const;
   // Whose fingerprint names what is computed; none of random weights. Open while the source lives.
   std::vector<gguf::OpenedPart> parts() const;
   // The bytes of the weights in the model's file; nothing for random ones.

@@ -40,12 +40,18 @@ Ids ids_of(const std::vector<TokenId>& tokens) {
   return ids;
 }
 
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const kv::EvictionPolicy* const policy : kv::eviction_policies()) {
+    names.emplace_back(policy->name);
+  }
+  return names;
+}
+
 const kv::EvictionPolicy& policy_named(const std::string& name) {
   if (const kv::EvictionPolicy* const found = kv::find_policy(name)) return *found;
   std::string message = "policy: is '" + name + "', expected one of";
-  for (const kv::EvictionPolicy* const policy : kv::eviction_policies()) {
-    message += " " + std::string(policy->name);
-  }
+  for (const std::string& known : policy_names()) message += " " + known;
   throw nb::value_error(message.c_str());
 }
 
@@ -220,14 +226,6 @@ void bind_values(nb::module_& module) {
       .def_ro("tokens_hit", &replay::HitCounts::tokens_hit)
       .def_prop_ro("hit_rate", &replay::HitCounts::blocks_hit_rate)
       .def_prop_ro("token_hit_rate", &replay::HitCounts::tokens_hit_rate);
-}
-
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const kv::EvictionPolicy* const policy : kv::eviction_policies()) {
-    names.emplace_back(policy->name);
-  }
-  return names;
 }
 
 }  // namespace

@@ -113,14 +113,6 @@ Result<engine::BackendOptions> backend_options_of(const LocalModelOptions& optio
   return made;
 }
 
-Result<std::optional<text::ChatTemplate>> template_of(const LocalModelOptions& options,
-                                                      const app::ServedSource& source) {
-  if (options.chat_template.empty()) return source.own_chat_template();
-  ASSIGN_OR_RETURN(text::ChatTemplate loaded,
-                   text::ChatTemplate::load_file(options.chat_template, source.tokenizer()));
-  return std::optional(std::move(loaded));
-}
-
 }  // namespace
 
 Result<std::shared_ptr<LocalModel>> LocalModel::open(const LocalModelOptions& options) {
@@ -144,7 +136,8 @@ Status LocalModel::start(const LocalModelOptions& options) {
         app::beyond_training(options.max_model_len, source_->trained_context()));
   }
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling, source_->sampling_defaults({}));
-  ASSIGN_OR_RETURN(std::optional<text::ChatTemplate> chat_template, template_of(options, *source_));
+  ASSIGN_OR_RETURN(std::optional<text::ChatTemplate> chat_template,
+                   source_->chat_template(options.chat_template));
   std::optional<chat::ServedForm> form;
   if (chat_template) {
     ASSIGN_OR_RETURN(form, chat::find_served_form(*chat_template, source_->tokenizer()));

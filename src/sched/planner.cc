@@ -42,8 +42,8 @@ void Planner::share_grammar_work(const SchedulerView& now) {
   costly_.clear();
   for (std::size_t i = 0; i < now.running.size(); ++i) {
     const SequenceTask& task = *now.running[i];
-    const bool decodes = task.tokens_behind() == 1 && decisions_[i] == Decision::kNone;
-    if (decodes && task.grammar_work > options_.light_grammar_work) costly_.push_back(i);
+    if (task.grammar_work <= options_.light_grammar_work) continue;  // nearly always
+    if (task.tokens_behind() == 1 && decisions_[i] == Decision::kNone) costly_.push_back(i);
   }
   if (costly_.empty() || !several_tenants_run(now)) return;
   std::stable_sort(costly_.begin(), costly_.end(), [&](std::size_t a, std::size_t b) {

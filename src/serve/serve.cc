@@ -79,14 +79,6 @@ std::vector<std::string> served_names(const ServeOptions& options,
   return source.names();
 }
 
-Result<std::optional<text::ChatTemplate>> load_chat_template(const ServeOptions& options,
-                                                             const app::ServedSource& source) {
-  if (options.chat_template.empty()) return source.own_chat_template();
-  ASSIGN_OR_RETURN(text::ChatTemplate loaded,
-                   text::ChatTemplate::load_file(options.chat_template, source.tokenizer()));
-  return std::optional(std::move(loaded));
-}
-
 Result<std::optional<chat::ServedForm>> find_answer_form(
     const ServeOptions& options, const std::optional<text::ChatTemplate>& chat_template,
     const text::Tokenizer& tokenizer) {
@@ -292,7 +284,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling,
                    source->sampling_defaults(options.generation));
   warn_of_long_context(options, *source);
-  ASSIGN_OR_RETURN(auto chat_template, load_chat_template(options, *source));
+  ASSIGN_OR_RETURN(auto chat_template, source->chat_template(options.chat_template));
   ASSIGN_OR_RETURN(auto form, find_answer_form(options, chat_template, source->tokenizer()));
   RETURN_IF_ERROR(fit_to_model(options, *source, *kernels, sizes));
   ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,

@@ -203,6 +203,7 @@ Connection::Incoming Connection::incoming_of(HttpRequest request,
 awaitable<bool> Connection::write(std::string_view bytes) {
   const asio::const_buffer all = asio::buffer(bytes);
   asio::const_buffer rest = all + transport_->write_now(all);  // usually nothing is left
+  if (rest.size() == 0) co_return true;
   const auto seconds = static_cast<std::int64_t>(rest.size() / kSlowestBytes);
   const Clock::time_point end =
       Clock::now() + options_.write_timeout + std::chrono::seconds(seconds);

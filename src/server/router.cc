@@ -252,7 +252,7 @@ Routed answer_json(const HttpRequest& request, const ServerState& state) {
 }
 
 Routed retained(const HttpRequest& /*request*/, const ServerState& state) {
-  return list_retained(state.model());
+  return list_retained(state.model(), state.cache_looks());
 }
 
 Routed curve(const HttpRequest& /*request*/, const ServerState& state) {

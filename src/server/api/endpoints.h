@@ -5,6 +5,7 @@
 
 #include "server/access/key_ring.h"
 #include "server/api/completion_request.h"
+#include "server/cache_looks.h"
 #include "server/deferred_reply.h"
 #include "server/http_reply.h"
 #include "server/json.h"
@@ -29,8 +30,8 @@ Json render_chat(Json body, const ServedModel& model, const ReadingTerms& terms)
 // The tokens of each prompt of a completion.
 Json render_text(Json body, const ServedModel& model, const ReadingTerms& terms);
 // Lists the retention budget, who retains how many blocks, and every active grant, without its
-// owner. The engine's thread counts between two steps.
-std::unique_ptr<DeferredReply> list_retained(const ServedModel& model);
+// owner.
+std::unique_ptr<DeferredReply> list_retained(const ServedModel& model, CacheLooks& looks);
 // Reports the share of requested blocks that other cache sizes and policies would have hit.
 Json describe_curve(const ServedModel& model);
 // Clears the pool for requests that are sent after the reply, except blocks that running requests

@@ -124,13 +124,14 @@ Json describe_server(const ServedModel& model, const std::string& version) {
   return info;
 }
 
-std::unique_ptr<DeferredReply> list_retained(const ServedModel& model) {
-  return std::make_unique<DeferredReply>([&model](const DeferredReply::Give& give) {
-    model.engine.post([&model, give](kv::Cache& cache) {
-      give([&model, accounts = kv::retained_by_account(cache)] {
+std::unique_ptr<DeferredReply> list_retained(const ServedModel& model, CacheLooks& looks) {
+  return std::make_unique<DeferredReply>([&model, &looks](DeferredReply::Give give) {
+    const auto look = [&model](kv::Cache& cache) -> DeferredReply::Make {
+      return [&model, accounts = kv::retained_by_account(cache)] {
         return json_reply(retained_json(model, accounts));
-      });
-    });
+      };
+    };
+    looks.ask(model.engine, look, std::move(give));
   });
 }
 
