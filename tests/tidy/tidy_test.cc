@@ -12,6 +12,7 @@
 #include "tidy/function_length.h"
 #include "tidy/include_rules.h"
 #include "tidy/rules.h"
+#include "tidy/thread_labels.h"
 #include "tidy/type_rules.h"
 #include "tidy/word_rules.h"
 
@@ -34,6 +35,21 @@ bool is_source(const std::string& path) {
   return end == "h" || end == "cc" || end == "cu" || end == "cuh" || end == "cpp" || end == "hpp";
 }
 
+std::string read_text(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+CMakeTexts read_test_lists() {
+  CMakeTexts texts;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests")) {
+    if (entry.path().filename() != "CMakeLists.txt") continue;
+    texts.emplace(entry.path().lexically_relative(kRoot).generic_string(), read_text(entry.path()));
+  }
+  return texts;
+}
+
 Sources read_tree() {
   Sources sources;
   for (auto at = fs::recursive_directory_iterator(kRoot); at != fs::recursive_directory_iterator();
@@ -41,9 +57,7 @@ Sources read_tree() {
     const std::string path = at->path().lexically_relative(kRoot).generic_string();
     if (at->is_directory() && is_exempt(path)) at.disable_recursion_pending();
     if (!at->is_regular_file() || !is_source(path)) continue;
-    std::ostringstream text;
-    text << std::ifstream(at->path(), std::ios::binary).rdbuf();
-    sources.emplace(path, read_source(path, text.str()));
+    sources.emplace(path, read_source(path, read_text(at->path())));
   }
   return sources;
 }
@@ -114,6 +128,10 @@ TEST(TidyTest, NothingRunsOnTheLegacyStream) { expect_none(legacy_stream_work); 
 TEST(TidyTest, AnswersDependOnNoLibraryMathematics) { expect_none(library_mathematics); }
 
 TEST(TidyTest, NoCodeInComments) { expect_none(commented_out_code); }
+
+TEST(TidyTest, TestsWithThreadsSaySo) {
+  expect_none(missing_thread_labels(read_test_lists(), tree()));
+}
 
 TEST(TidyTest, TestsCheckSomething) { expect_none(tests_that_check_nothing); }
 
