@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import re
 import sys
 import time
 import unittest
@@ -82,12 +83,58 @@ class Sanitize(unittest.TestCase):
 
     def test_the_riskiest_come_first_then_threads_then_the_rest(self):
         dev = [made_test("base_test"), made_test("kv_test"), made_test("server_test", labels=["threads"]),
+               made_test("text_test", labels=["threads"]), made_test("host_store_test", labels=["threads"]),
                made_test("invariance_test", labels=["slow", "threads"]), made_test("json_fuzz_corpus"),
                made_test("flat", labels=["long"]), made_test("wire", command=["/usr/bin/python3", "a.py"])]
         tsan = [made_test(test.name, "tsan", test.labels) for test in dev]
         self.assertEqual([str(test) for test in sanitize.order(dev, tsan)],
-                         ["dev kv_test", "dev server_test", "tsan server_test", "dev base_test", "dev json_fuzz_corpus"])
-        self.assertEqual([test.target for test in dev[:2] + dev[4:5]], ["base_test", "kv_test", "json_fuzz"])
+                         ["dev kv_test", "dev host_store_test", "dev text_test", "tsan host_store_test", "dev server_test",
+                          "tsan text_test", "tsan server_test", "dev base_test", "dev json_fuzz_corpus"])
+        self.assertEqual([test.target for test in dev[:2] + dev[6:7]], ["base_test", "kv_test", "json_fuzz"])
+
+    def test_what_is_listed_as_quick_exists_and_has_threads(self):
+        lists = ""
+        for folder, _, names in os.walk(os.path.join(SOURCE, "tests")):
+            if "CMakeLists.txt" in names:
+                with open(os.path.join(folder, "CMakeLists.txt")) as file:
+                    lists += file.read()
+        programs = dict(re.findall(r"pagoda_test\((\w+)([^)]*)\)", lists))
+        for name in sanitize.THREADS_FIRST:
+            self.assertRegex(programs[name], r"\bthreads\b", name)
+        self.assertLessEqual(set(sanitize.AT_RISK), set(programs))
+        wire = {f"server_{name}_test" for name in re.findall(r"pagoda_wire_test\((\w+)", lists)}
+        self.assertLessEqual(set(sanitize.NEVER), wire)
+
+    def test_programs_that_ran_are_counted_by_sanitizer(self):
+        tests = [shell("a", "true"), shell("b", "false"), made_test("a", "tsan", command=["true"]), shell("slow_build", "")]
+        self.assertIn("ran: 2 under ASan and UBSan, 1 under TSan\n", self.outcome(tests)[2])
+
+    def test_what_is_never_run_is_named_with_its_reason(self):
+        python = ["/usr/bin/python3", "a.py"]
+        dev = [made_test("quick", labels=["threads"]), made_test("sums", labels=["slow", "threads"]),
+               made_test("oracle", labels=["slow"]), made_test("gemma", labels=["long", "threads"]),
+               made_test("server_flat_test", labels=["slow", "wire"], command=python),
+               made_test("server_page_test", labels=["slow", "wire"], command=python),
+               made_test("server_chat_test", labels=["slow", "wire"], command=python)]
+        tsan = [sanitize.Test("tsan", {"name": test.name, "command": test.command,
+                                       "properties": [{"name": "LABELS", "value": sorted(test.labels)}]}) for test in dev]
+        said = {}
+        for limited in (False, True):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                sanitize.print_never_run(dev + tsan, limited)
+            said[limited] = [line.strip() for line in out.getvalue().splitlines()]
+        self.assertEqual(said[False], [
+            f"never under ASan and UBSan, {sanitize.SLOW}: sums, oracle",
+            f"never under ASan and UBSan, {sanitize.LONG}: gemma",
+            f"never under ASan and UBSan, {sanitize.NEVER['server_flat_test']}: server_flat_test",
+            f"never under ASan and UBSan, {sanitize.BROWSER}: server_page_test",
+            f"never under TSan, {sanitize.LONG}: gemma",
+            f"never under TSan, {sanitize.WIRE_WITHOUT_TSAN}: server_flat_test, server_page_test, server_chat_test"])
+        self.assertEqual(set(said[True]) - set(said[False]), {
+            f"never under ASan and UBSan, {sanitize.PYTHON_NOT_WITHIN_A_LIMIT}: server_chat_test",
+            f"never under TSan, {sanitize.NOT_WITHIN_A_LIMIT}: sums"})
+        self.assertLessEqual(set(said[False]), set(said[True]))
 
 
 if __name__ == "__main__":
