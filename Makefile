@@ -80,7 +80,7 @@ format-check:
 # clang-tidy wants a command for each source: a folder of its own, without unity.
 lint:
 	cmake --preset release -B build-lint -DPAGODA_TESTS=OFF -DPAGODA_BENCH=OFF
-	cmake --build build-lint --parallel $(JOBS) --target pagoda_page_header
+	cmake --build build-lint --parallel $(JOBS) --target pagoda_generated_headers
 	@printf '%s\n' $(filter src/%.cc,$(SOURCES)) | \
 	  xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build-lint && echo 'lint: fine'
 

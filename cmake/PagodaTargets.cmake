@@ -72,6 +72,10 @@ if(PAGODA_FUZZ)
   target_compile_options(pagoda_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Headers that the build writes, for those who read sources without building them (clang-tidy,
+# tools/check_syntax): whatever adds one makes this depend on it.
+add_custom_target(pagoda_generated_headers)
+
 # pagoda_unite(target): with PAGODA_UNITY its sources are compiled several at a time (CMake's unity
 # build), because most of a file's time goes into headers. So a name in an unnamed namespace is taken
 # once in a folder (tests/tidy); what a file includes is checked by builds without, such as the
