@@ -118,6 +118,34 @@ bool reads_like_statement(std::string_view text) {
   return declares || left.size() <= name + 2;
 }
 
+// "pow", and "powf" and "powl" for float and long double.
+bool is_mathematics(std::string_view word) {
+  const auto is_name = [](std::string_view name) {
+    return is_one_of(name, {"sin",   "cos",  "tan",  "asin", "acos",  "atan",  "atan2",  "sinh",
+                            "cosh",  "tanh", "exp",  "exp2", "expm1", "log",   "log2",   "log10",
+                            "log1p", "pow",  "cbrt", "erf",  "erfc",  "hypot", "tgamma", "lgamma"});
+  };
+  const bool suffixed = word.ends_with('f') || word.ends_with('l');
+  return is_name(word) || (suffixed && is_name(word.substr(0, word.size() - 1)));
+}
+
+// A call of the C library's function by a name without std::, `expf(x)` or `::pow(x, y)`; neither a
+// member's nor another namespace's, nor where a function of this name is declared or takes nothing.
+bool calls_library(std::string_view line, const Word& word) {
+  const std::string_view rest = trimmed(line.substr(word.at + word.text.size()));
+  if (!rest.starts_with('(') || trimmed(rest.substr(1)).starts_with(')')) return false;
+  std::string_view before = line.substr(0, word.at);
+  if (before.ends_with("::")) {
+    before.remove_suffix(2);
+    if (!before.empty() && (is_word(before.back()) || before.back() == '>')) return false;
+  } else if (before.ends_with('.') || before.ends_with("->")) {
+    return false;
+  }
+  before = trimmed(before);
+  if (before.empty() || !is_word(before.back())) return true;
+  return is_one_of(words_of(before).back().text, {"return", "co_return", "else", "case"});
+}
+
 }  // namespace
 
 Findings file_too_long(const SourceText& source) {
@@ -205,25 +233,23 @@ Findings legacy_stream_work(const SourceText& source) {
 
 Findings library_mathematics(const SourceText& source) {
   const std::string_view path = source.path;
-  const auto computes = {"src/engine/", "src/kernels/", "src/kv/", "src/model/"};
+  const auto computes = {"src/engine/",  "src/gguf/", "src/hf/",
+                         "src/kernels/", "src/kv/",   "src/model/"};
   if (std::none_of(computes.begin(), computes.end(),
                    [&](const char* folder) { return path.starts_with(folder); }) ||
       path.starts_with("src/kernels/cuda/reference")) {
     return {};
   }
+  const bool cuda = extension(path) == "cu" || extension(path) == "cuh";
   Findings findings;
   int number = 0;
   for (const std::string_view line : split_lines(source.code)) {
     ++number;
     for (const Word& word : words_of(line)) {
-      if (!line.substr(0, word.at).ends_with("std::")) continue;
-      if (!is_one_of(word.text,
-                     {"sin",   "cos",  "tan",  "asin", "acos",  "atan",  "atan2",  "sinh",
-                      "cosh",  "tanh", "exp",  "exp2", "expm1", "log",   "log2",   "log10",
-                      "log1p", "pow",  "cbrt", "erf",  "erfc",  "hypot", "tgamma", "lgamma"})) {
-        continue;
-      }
-      findings.push_back({number, "std::" + std::string(word.text) +
+      if (!is_mathematics(word.text)) continue;
+      const bool of_std = line.substr(0, word.at).ends_with("std::");
+      if (!of_std && (cuda || !calls_library(line, word))) continue;
+      findings.push_back({number, std::string(of_std ? "std::" : "") + std::string(word.text) +
                                       " differs between hosts: base/elementary.h, kernels/exp.h"});
     }
   }

@@ -28,9 +28,10 @@ Findings empty_names(const SourceText& source);
 // Async, and <<<>>> launches. Our streams are non-blocking, so that nothing orders them with it.
 Findings legacy_stream_work(const SourceText& source);
 
-// Functions of the C library whose last bits differ from one host to the next (std::sin, std::pow),
-// where answers are computed: engine, kernels, kv, model. The CUDA kernels' reference, which
-// tests compare within bounds, passes.
+// Functions of the C library whose last bits differ from one host to the next (std::sin, expf,
+// ::pow), where answers are computed: engine, gguf, hf, kernels, kv, model. The CUDA kernels'
+// reference, which tests compare within bounds, passes, and so do a GPU's own functions in .cu and
+// .cuh, which have no std::.
 Findings library_mathematics(const SourceText& source);
 
 // A // line that reads like a statement, and #if 0. Told from prose by its shape (an assignment, a

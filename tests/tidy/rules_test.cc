@@ -128,13 +128,33 @@ TEST(LegacyStreamTest, SynchronousCopiesAndBareLaunchesAreFound) {
 TEST(RulesTest, WhatComputesAnswersCallsNoMathematicsOfTheLibrary) {
   const std::string code =
       "x = std::sqrt(y) + catalog.log(z);\nreturn std::pow(x, 2) * std::fma(a, b, c);\n";
-  for (const char* const path : {"src/model/a.cc", "src/kernels/ref/a.cc", "src/engine/a.h"}) {
+  for (const char* const path : {"src/model/a.cc", "src/kernels/ref/a.cc", "src/engine/a.h",
+                                 "src/gguf/quantise.cc", "src/hf/a.cc"}) {
     EXPECT_THAT(library_mathematics(sample(code, path)), ElementsAre(OnLine(2))) << path;
   }
   for (const char* const path :
        {"src/cli/a.cc", "tests/model/a.cc", "src/kernels/cuda/reference.cc"}) {
     EXPECT_THAT(library_mathematics(sample(code, path)), IsEmpty()) << path;
   }
+}
+
+TEST(RulesTest, MathematicsIsFoundByEveryName) {
+  const std::string called = "src/model/a.cc";
+  for (const char* const code :
+       {"x = expf(y);", "x = ::pow(y, 2);", "return logf(y);", "x = 2 * log(y);", "x = -sinl (y);",
+        "f(std::expf);", "using std::pow;", "a[exp2(1)] = 0;", "if (a) x = y; else cosf(z);"}) {
+    EXPECT_THAT(library_mathematics(sample(code, called)), ElementsAre(OnLine(1))) << code;
+  }
+  for (const char* const code :
+       {"const Log* log() const;", "static float exp2(float x);", "x = device::exp2(y);",
+        "x = a.log(y) + b->pow(z, 2);", "x = Type<int>::log(y);", "int log = 3;",
+        "expire(1); sinf_fixed(x);", "bool logl;"}) {
+    EXPECT_THAT(library_mathematics(sample(code, called)), IsEmpty()) << code;
+  }
+  // A GPU has functions of its own by these names.
+  EXPECT_THAT(library_mathematics(sample("x = expf(y);", "src/kernels/cuda/a.cu")), IsEmpty());
+  EXPECT_THAT(library_mathematics(sample("x = std::exp(y);", "src/kernels/cuda/a.cu")),
+              ElementsAre(OnLine(1)));
 }
 
 }  // namespace
