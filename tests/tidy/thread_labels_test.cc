@@ -9,15 +9,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Sources sources_of(const std::map<std::string, std::string>& texts) {
-  Sources sources;
-  for (const auto& [path, text] : texts) sources.emplace(path, read_source(path, text));
-  return sources;
-}
-
 PlacedFindings findings_of(const std::string& list,
                            const std::map<std::string, std::string>& texts) {
-  return missing_thread_labels({{"tests/a/CMakeLists.txt", list}}, sources_of(texts));
+  Sources sources;
+  for (const auto& [path, text] : texts) sources.emplace(path, read_source(path, text));
+  return missing_thread_labels({{"tests/a/CMakeLists.txt", list}}, sources);
 }
 
 TEST(ThreadLabelsTest, AProgramThatStartsThreadsHasTheLabel) {
