@@ -82,26 +82,29 @@ class Sanitize(unittest.TestCase):
         self.assertEqual(self.outcome([shell("a", "true"), shell("b", "false")], seconds=0)[:2], (0, [[], [], ["a", "b"]]))
 
     def test_the_riskiest_come_first_then_threads_then_the_rest(self):
-        dev = [made_test("base_test"), made_test("kv_test"), made_test("server_test", labels=["threads"]),
+        dev = [made_test("base_test", labels=["threads"]), made_test("kv_test"), made_test("server_test", labels=["threads"]),
                made_test("text_test", labels=["threads"]), made_test("host_store_test", labels=["threads"]),
                made_test("invariance_test", labels=["slow", "threads"]), made_test("json_fuzz_corpus"),
                made_test("flat", labels=["long"]), made_test("wire", command=["/usr/bin/python3", "a.py"])]
         tsan = [made_test(test.name, "tsan", test.labels) for test in dev]
         self.assertEqual([str(test) for test in sanitize.order(dev, tsan)],
-                         ["dev kv_test", "dev host_store_test", "dev text_test", "tsan host_store_test", "dev server_test",
-                          "tsan text_test", "tsan server_test", "dev base_test", "dev json_fuzz_corpus"])
+                         ["dev kv_test", "tsan base_test", "dev host_store_test", "tsan host_store_test", "dev text_test",
+                          "dev server_test", "tsan server_test", "tsan text_test", "dev base_test", "dev json_fuzz_corpus"])
         self.assertEqual([test.target for test in dev[:2] + dev[6:7]], ["base_test", "kv_test", "json_fuzz"])
 
-    def test_what_is_listed_as_quick_exists_and_has_threads(self):
+    def test_what_comes_first_exists_and_has_threads_under_tsan(self):
         lists = ""
         for folder, _, names in os.walk(os.path.join(SOURCE, "tests")):
             if "CMakeLists.txt" in names:
                 with open(os.path.join(folder, "CMakeLists.txt")) as file:
                     lists += file.read()
         programs = dict(re.findall(r"pagoda_test\((\w+)([^)]*)\)", lists))
-        for name in sanitize.THREADS_FIRST:
-            self.assertRegex(programs[name], r"\bthreads\b", name)
-        self.assertLessEqual(set(sanitize.AT_RISK), set(programs))
+        for preset, name in sanitize.FIRST:
+            self.assertIn(name, programs)
+            if preset == "tsan":
+                self.assertRegex(programs[name], r"\bthreads\b", name)
+        self.assertEqual(sanitize.FIRST[-1], ("dev", "server_test"))
+        self.assertGreater(sum(preset == "tsan" for preset, _ in sanitize.FIRST), 4)
         wire = {f"server_{name}_test" for name in re.findall(r"pagoda_wire_test\((\w+)", lists)}
         self.assertLessEqual(set(sanitize.NEVER), wire)
 
@@ -125,15 +128,15 @@ class Sanitize(unittest.TestCase):
                 sanitize.print_never_run(dev + tsan, limited)
             said[limited] = [line.strip() for line in out.getvalue().splitlines()]
         self.assertEqual(said[False], [
-            f"never under ASan and UBSan, {sanitize.SLOW}: sums, oracle",
-            f"never under ASan and UBSan, {sanitize.LONG}: gemma",
-            f"never under ASan and UBSan, {sanitize.NEVER['server_flat_test']}: server_flat_test",
-            f"never under ASan and UBSan, {sanitize.BROWSER}: server_page_test",
-            f"never under TSan, {sanitize.LONG}: gemma",
-            f"never under TSan, {sanitize.WIRE_WITHOUT_TSAN}: server_flat_test, server_page_test, server_chat_test"])
+            f"never run under ASan and UBSan, {sanitize.SLOW}: sums, oracle",
+            f"never run under ASan and UBSan, {sanitize.LONG}: gemma",
+            f"never run under ASan and UBSan, {sanitize.NEVER['server_flat_test']}: server_flat_test",
+            f"never run under ASan and UBSan, {sanitize.BROWSER}: server_page_test",
+            f"never run under TSan, {sanitize.LONG}: gemma",
+            f"never run under TSan, {sanitize.WIRE_WITHOUT_TSAN}: server_flat_test, server_page_test, server_chat_test"])
         self.assertEqual(set(said[True]) - set(said[False]), {
-            f"never under ASan and UBSan, {sanitize.PYTHON_NOT_WITHIN_A_LIMIT}: server_chat_test",
-            f"never under TSan, {sanitize.NOT_WITHIN_A_LIMIT}: sums"})
+            f"left to make sanitize under ASan and UBSan, {sanitize.IN_PYTHON}: server_chat_test",
+            f"left to make sanitize under TSan, {sanitize.SLOW_THREADS}: sums"})
         self.assertLessEqual(set(said[False]), set(said[True]))
 
 
