@@ -22,8 +22,8 @@ class Options:
     gpu_memory_utilization: float
     max_model_len: int
     block_size: int
-    max_num_seqs: int
-    max_num_batched_tokens: int
+    max_num_seqs: Optional[int]
+    max_num_batched_tokens: Optional[int]
     threads: int
     enable_prefix_caching: bool
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/ranks_backend.h"
+#include "engine/backends/gpu_budget.h"
 #include "model/kv_groups.h"
 #include "terminal/messages.h"
 
@@ -48,6 +49,39 @@ void warn_of_gpu_share(const DeviceOptions& device) {
       "server, `kv_cache_memory_bytes` bounds its KV cache");
 }
 
+void set_steps(const StepChoice& steps, engine::BackendOptions& options) {
+  options.scheduler.sequences_max = steps.sequences_max;
+  options.scheduler.batched_tokens_max = steps.batched_tokens_max;
+  options.scheduler.shared_step_tokens = steps.shared_step_tokens;
+  options.scheduler.itl_target_s = steps.itl_target_ms * 1e-3;
+}
+
+engine::BackendOptions with_cpu_steps(const DeviceOptions& device, engine::BackendOptions options) {
+  if (device.steps) set_steps(choose_steps(*device.steps, {}), options);
+  return options;
+}
+
+// A GPU or options that cannot be used are told of where the backend is made.
+engine::BackendOptions with_gpu_steps(const DeviceOptions& device, const model::Config& config,
+                                      std::uint64_t weights_bytes, engine::BackendOptions options) {
+  const Result<std::uint64_t> gpu_bytes = device.steps ? engine::find_gpu_bytes() : 0;
+  if (!device.steps || !gpu_bytes.ok()) return options;
+  std::uint64_t kv_token_bytes = 0;
+  if (model::check_gpu_kv_cache_dtype(options.kv_cache_dtype).ok() &&
+      model::check_kv_cache_dtype(config, options.kv_cache_dtype).ok()) {
+    const kv::memory::CacheGroupPlan plan =
+        model::plan_gpu_kv_groups(config, options.kv_cache_dtype, options.block_tokens);
+    kv_token_bytes = plan.groups.size() * plan.layouts.front().page_bytes() / options.block_tokens;
+  }
+  const StepDevice gpu = {.gpu_bytes = gpu_bytes.value(),
+                          .memory_utilization = device.gpu_memory_utilization,
+                          .weights_bytes = weights_bytes,
+                          .row_bytes = engine::workspace_row_bytes(config),
+                          .kv_token_bytes = kv_token_bytes};
+  set_steps(choose_steps(*device.steps, gpu), options);
+  return options;
+}
+
 engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
   return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
 }
@@ -58,6 +92,11 @@ bool shows_nvidia_gpu(const std::filesystem::path& root) {
   std::error_code unreadable;  // is as good as not there
   return std::filesystem::exists(root / "dev/nvidia0", unreadable) ||
          std::filesystem::exists(root / "proc/driver/nvidia", unreadable);
+}
+
+bool may_run_on_gpu(const DeviceOptions& device) {
+  if (device.ranks > 1 || device.kind == DeviceKind::kCpu) return false;
+  return device.kind == DeviceKind::kCuda || (kBuiltForGpus && shows_nvidia_gpu());
 }
 
 namespace {
@@ -78,7 +117,9 @@ Result<std::unique_ptr<engine::Backend>> gpu_backend_or_none(
     }
     return std::unique_ptr<engine::Backend>();
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
+  auto backend = engine::create_gpu_backend(
+      config, weights, kernels,
+      with_gpu_steps(device, config, model::bytes_in_file(weights), options), gpu_options(device));
   const bool lacking = !backend.ok() && (backend.error().code == ErrorCode::kNotFound ||
                                          backend.error().code == ErrorCode::kUnsupported);
   if (lacking && !may_fall_back && !shows_nvidia_gpu()) {
@@ -122,7 +163,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
   if (backend) return backend;
   warn_of_gpu_share(device);
   ASSIGN_OR_RETURN(const engine::BackendOptions sized,
-                   with_blocks(device, config, kernels, options));
+                   with_blocks(device, config, kernels, with_cpu_steps(device, options)));
   return on_cpu(config, weights, kernels, sized);
 }
 
@@ -137,7 +178,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
           "`num_gpu_blocks_override` bounds nothing on several ranks: `kv_cache_memory_bytes` "
           "does");
     }
-    return create_ranks_backend(device, model, kernels, options);
+    return create_ranks_backend(device, model, kernels, with_cpu_steps(device, options));
   }
   return create_backend(device, model.config(), model.weights(), kernels, options);
 }
@@ -150,7 +191,10 @@ Result<std::unique_ptr<engine::Backend>> create_random_backend(
                  "`random_weights`: weights are made on a GPU; for the CPU "
                  "bench/make_random_model.py writes a file of them"};
   }
-  auto backend = engine::create_gpu_backend(config, weights, kernels, options, gpu_options(device));
+  constexpr std::uint64_t kNotKnown = 0;
+  auto backend = engine::create_gpu_backend(config, weights, kernels,
+                                            with_gpu_steps(device, config, kNotKnown, options),
+                                            gpu_options(device));
   if (backend.ok()) return backend;
   return Error{backend.error().code, fmt::format("`random_weights`: {}", backend.error().message)};
 }

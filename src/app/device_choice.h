@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "app/loaded_model.h"
+#include "app/step_defaults.h"
 #include "base/result.h"
 #include "engine/backends/backend.h"
 #include "engine/backends/cpu_backend.h"
@@ -24,10 +25,15 @@ struct DeviceOptions {
   std::optional<std::uint32_t> gpu_blocks = {};
   std::uint32_t ranks = 1;  // processes that compute the model together, on CPUs
   double rank_timeout_s = 60;
+  // How large steps are, where the device chooses it; unset: as BackendOptions::scheduler says.
+  std::optional<StepFlags> steps = {};
 };
 
 // Whether the system under `root` shows an NVIDIA GPU or its driver, usable or not.
 bool shows_nvidia_gpu(const std::filesystem::path& root = "/");
+
+// Whether the options may choose a GPU, before it is known whether that can run the model.
+bool may_run_on_gpu(const DeviceOptions& device);
 
 // A model made ready, on one rank, where the options say. kAuto takes a GPU that can run it, else
 // the CPU: with a warning where there is one that cannot, silently where there is none. Config,

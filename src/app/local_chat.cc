@@ -214,12 +214,13 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   backend_options.speculation = options.speculation;
   ASSIGN_OR_RETURN(backend_options.draft_model,
                    load_draft_model(options.speculation, tokenizer, *kernels));
-  backend_options.scheduler.sequences_max = 1;
+  DeviceOptions device = options.device;
+  device.steps = StepFlags{.sequences_max = 1};
   backend_options.model_name = options.model;
   backend_options.on_pack = model->pack_progress();
   backend_options.end_tokens = {tokenizer.end_tokens().begin(), tokenizer.end_tokens().end()};
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
-                   create_backend(options.device, *model, *kernels, backend_options));
+                   create_backend(device, *model, *kernels, backend_options));
   std::string name =
       found.name.empty() ? std::filesystem::path(found.path).filename().string() : found.name;
   return std::unique_ptr<ChatModel>(new LocalChat(std::move(model), std::move(name),

@@ -54,8 +54,6 @@ engine::BackendOptions backend_options(const PromptRunOptions& options, const Lo
   made.kv_policy = options.kv_policy;
   made.block_tokens = options.block_size;
   made.context_tokens = context;
-  made.scheduler.sequences_max = 1;
-  made.scheduler.batched_tokens_max = std::max(options.batched_tokens_max, 2u);
   made.speculation = options.speculation;
   made.model_name = options.model;
   made.on_pack = model.pack_progress();
@@ -83,6 +81,8 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
   }
   DeviceOptions device = options.device;
   if (options.no_kv_cache) device.kind = DeviceKind::kCpu;
+  device.steps = StepFlags{.sequences_max = 1, .batched_tokens_max = options.batched_tokens_max};
+  if (options.batched_tokens_max == 1) device.steps->batched_tokens_max = 2;  // an engine's least
   // Drafts and policies are an engine's.
   const bool needs_engine = !options.no_kv_cache &&
                             (!options.speculation.methods.empty() || !options.kv_policy.is_full());
@@ -100,7 +100,8 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
   RETURN_IF_ERROR(model::check_kv_cache_dtype(model.config(), options.kv_cache_dtype));
   ThreadPool pool(options.threads);
   model::Decoder decoder(model.config(), model.weights(), kernels, pool,
-                         {.rows_max = options.batched_tokens_max,
+                         {.rows_max = options.batched_tokens_max.value_or(
+                              choose_steps(*device.steps, {}).batched_tokens_max),
                           .kv_cache_dtype = options.kv_cache_dtype,
                           .block_tokens = options.block_size,
                           .on_pack = model.pack_progress()});

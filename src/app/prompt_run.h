@@ -37,7 +37,7 @@ struct PromptRunOptions {
   model::KvCacheDtype kv_cache_dtype;
   kv::KvPolicy kv_policy;
   std::uint32_t block_size = 16;
-  std::uint32_t batched_tokens_max = 512;
+  std::optional<std::uint32_t> batched_tokens_max;  // unset: chosen by device
   DeviceOptions device;
   speculate::SpeculationOptions speculation;
 };

@@ -10,6 +10,7 @@
 
 #include "app/kv_size.h"
 #include "app/loaded_model.h"
+#include "app/step_defaults.h"
 #include "base/result.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -30,7 +31,6 @@ constexpr const char* kPlanExamples = R"(Examples:
 and --workspace is left for the CUDA runtime and what a step computes in.)";
 
 // A GPU needs this besides weights and cache, where --workspace does not say.
-constexpr std::int64_t kGpuWorkspaceBytes = std::int64_t{1} << 30;
 constexpr std::uint64_t kPlanNumberMax = std::uint64_t{1} << 30;
 
 struct PlanFlags {
@@ -74,6 +74,14 @@ Result<std::int64_t> bytes_of(const std::optional<std::uint64_t>& bytes, std::in
   return invalid(fmt::format("{}: {} is more than 2^63 - 1 bytes", flag, *bytes));
 }
 
+// An allowance: where steps are larger (app/step_defaults.h) what they compute in is, too.
+std::int64_t workspace_of(const std::optional<std::uint64_t>& gpu_bytes) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  if (!gpu_bytes) return 0;
+  return app::choose_steps({}, {.gpu_bytes = *gpu_bytes}).batched_tokens_max > 4096 ? 2 * kGiB
+                                                                                    : kGiB;
+}
+
 Result<inspect::PlanQuestion> understand_plan(const PlanFlags& flags, bool context_given) {
   inspect::PlanQuestion question;
   app::MemoryQuery& query = question.query;
@@ -104,7 +112,7 @@ Result<inspect::PlanQuestion> understand_plan(const PlanFlags& flags, bool conte
   query.block_size = static_cast<std::int64_t>(flags.block_size);
   ASSIGN_OR_RETURN(query.weights_bytes, bytes_of(flags.weights, query.weights_bytes, "--weights"));
   ASSIGN_OR_RETURN(query.workspace_bytes,
-                   bytes_of(flags.workspace, flags.gpu ? kGpuWorkspaceBytes : 0, "--workspace"));
+                   bytes_of(flags.workspace, workspace_of(flags.gpu), "--workspace"));
   ASSIGN_OR_RETURN(query.memory_bytes, bytes_of(flags.memory, 0, "--memory"));
   if (flags.gpu) {
     ASSIGN_OR_RETURN(const std::int64_t all, bytes_of(flags.gpu, 0, "--gpu"));
@@ -170,8 +178,9 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
   command.add_byte_size("--weights", flags->weights, "bytes of the weights (the model's)")
       .capacity();
   command
-      .add_byte_size("--workspace", flags->workspace,
-                     "bytes besides weights and cache (1GiB with --gpu, else none)")
+      .add_byte_size(
+          "--workspace", flags->workspace,
+          "bytes besides weights and cache (with --gpu 1GiB, or 2GiB of 60GiB and more; else none)")
       .capacity();
   command.add_option("--num-layers", flags->layers, "layers of a shape (32)")
       .range(std::uint64_t{1}, kPlanNumberMax);

@@ -67,8 +67,9 @@ void add_computing_options(const CommandSpec& command, RunOptions& options) {
       .range(1u, 1024u);
   add_device_options(command, options.device);
   command
-      .add_option("--max-num-batched-tokens", options.batched_tokens_max,
-                  "prompt tokens computed at a time (default 512)")
+      .add_option(
+          "--max-num-batched-tokens", options.batched_tokens_max,
+          "prompt tokens computed at a time (default: chosen by device: 512; up to 8192 on a GPU)")
       .token_count(1, 1u << 16);
   command.group("KV cache");
   command

@@ -8,6 +8,7 @@
 #include "app/loaded_model.h"
 #include "app/random_shapes.h"
 #include "base/byte_size.h"
+#include "base/thread_pool.h"
 #include "chat/known_forms.h"
 #include "cli/access_flags.h"
 #include "cli/device_flags.h"
@@ -72,7 +73,10 @@ void add_network_options(const CommandSpec& command, serve::ServeOptions& option
       .check([](const std::string& host) { return host.empty() ? "is empty" : ""; });
   command.add_option("--port", options.port, "port to listen on, 0 for any (default 8000)")
       .range(0, 65535);
-  command.add_option("--threads-http", options.http_threads, "threads for connections (default 2)")
+  command
+      .add_option(
+          "--threads-http", options.http_threads,
+          "threads for connections (default: 2; beside a GPU a quarter of the cores, 2 to 8)")
       .range(1u, 64u);
   command
       .add_option("--threads-text", options.text_threads,
@@ -194,20 +198,32 @@ void add_scheduling_options(const CommandSpec& command, serve::ServeOptions& opt
   command.add_option("-t,--threads", options.threads, "threads (default: usable cores)")
       .range(1u, 1024u);
   command
-      .add_option("--max-num-seqs,--max-running-requests,--max-batch-size", options.sequences_max,
-                  "sequences that run at once (default 64)")
+      .add_option(
+          "--max-num-seqs,--max-running-requests,--max-batch-size",
+          options.device.steps->sequences_max,
+          "sequences that run at once (default: chosen by device: 64; 256 on a GPU of 64 GiB "
+          "or more, fewer on smaller ones)")
       .range(1u, 4096u);
   command
-      .add_option("--max-num-batched-tokens", options.batched_tokens_max,
-                  "tokens computed in a step, prefill and decode together (default 512)")
+      .add_option("--max-num-batched-tokens", options.device.steps->batched_tokens_max,
+                  "tokens computed in a step, prefill and decode together (default: chosen by "
+                  "device: 512; 8192 on a GPU of 64 GiB or more, fewer on smaller ones)")
       .token_count(2, 1u << 16);
+  command
+      .add_option(
+          "--itl-target", options.device.steps->itl_target_ms,
+          "milliseconds that a step in which sequences decode should take at most: prompts "
+          "are computed in chunks that are predicted to end by then; 0: no target (default: "
+          "50 on a GPU, 0 on a CPU)")
+      .range(0.0, 60'000.0);
   command
       .add_option("--long-prefill-token-threshold", options.long_prefill_tokens,
                   "prompt tokens of one request in a step while others wait (default 0: no limit)")
       .range(0u, 1u << 16);
   command
-      .add_option("--shared-step-tokens", options.shared_step_tokens,
-                  "prompt tokens computed in a step while several tenants are active (default 32)")
+      .add_option("--shared-step-tokens", options.device.steps->shared_step_tokens,
+                  "prompt tokens computed in a step while several tenants are active (default: 32; "
+                  "on a GPU an eighth of the tokens of a step)")
       .range(1u, 1u << 16);
   command
       .add_option("--max-output-tokens", options.max_output_tokens,
@@ -276,7 +292,8 @@ Result<server::ServerOptions> server_options(const serve::ServeOptions& options)
   server::ServerOptions made;
   made.host = options.host;
   made.port = options.port;
-  made.threads = options.http_threads;
+  made.threads = options.http_threads.value_or(
+      app::choose_http_threads(app::may_run_on_gpu(options.device), usable_cores()));
   made.text_threads = options.text_threads;
   made.body_memory_max = std::max(body_memory, body_bytes);
   made.request_memory_max = request_memory;
@@ -319,16 +336,14 @@ Result<engine::BackendOptions> backend_options(const serve::ServeOptions& option
     ASSIGN_OR_RETURN(made.kv_bytes,
                      read_bytes("--kv-cache-memory-bytes", options.kv_cache_memory_bytes));
   }
-  if (options.batched_tokens_max <= options.sequences_max) {
+  const auto& [sequences, tokens, shared, target] = *options.device.steps;
+  if (sequences && tokens && *tokens <= *sequences) {
     return Error{ErrorCode::kOutOfRange,
                  fmt::format("--max-num-batched-tokens: is {}, expected more than --max-num-seqs, "
                              "which is {}",
-                             options.batched_tokens_max, options.sequences_max)};
+                             *tokens, *sequences)};
   }
-  made.scheduler.sequences_max = options.sequences_max;
-  made.scheduler.batched_tokens_max = options.batched_tokens_max;
   made.scheduler.long_prefill_tokens = options.long_prefill_tokens;
-  made.scheduler.shared_step_tokens = options.shared_step_tokens;
   if (!options.context_classes.empty()) {
     auto classes = sched::ContextClasses::parse(options.context_classes);
     if (!classes.ok()) {

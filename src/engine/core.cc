@@ -354,6 +354,7 @@ bool Core::launch() {
   if (tiers_ && !plan.load.empty()) tiers_->poll(began);
   if (step == nullptr) return !plan.preempt.empty() || !plan.load.empty();
   drafting_.add_drafts(*step, plan);
+  scheduler_.predict(*step);
   const Launch launch = assembler_.assemble(*step);
   const std::int64_t planned = clock_.now_ns();
   for (sched::SequenceTask* const task : step->admitted) {

@@ -57,7 +57,10 @@ void Core::collect() {
   const std::int64_t computed_from_ns = std::max(step.launched_ns, collected_before_ns_);
   const double seconds = seconds_between(computed_from_ns, collected_ns);
   meters_.note_step(step, seconds);
-  if (!collected.was_slowed) drafting_.note_step(step, seconds);
+  if (!collected.was_slowed) {
+    drafting_.note_step(step, seconds);
+    scheduler_.note_time(step, seconds);
+  }
   collected_before_ns_ = collected_ns;
 }
 

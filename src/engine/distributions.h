@@ -73,6 +73,8 @@ struct Distributions {
 
   // Steps.
   Histogram step_tokens{kBatchTokenCounts};
+  Histogram step_s{kStepSeconds};            // from launch, or the end of the launch before, to end
+  Histogram step_predicted_s{kStepSeconds};  // of the same steps, once one was measured
   std::array<Histogram, kStepPhaseCount> phase_s{Histogram{kStepSeconds}, Histogram{kStepSeconds},
                                                  Histogram{kStepSeconds}, Histogram{kStepSeconds}};
 

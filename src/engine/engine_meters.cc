@@ -20,6 +20,8 @@ void EngineMeters::note_launch(std::uint32_t tokens, std::size_t sequences) {
 }
 
 void EngineMeters::note_step(const sched::Step& step, double seconds) {
+  distributions_.step_s.observe(seconds);
+  if (step.predicted_s > 0) distributions_.step_predicted_s.observe(step.predicted_s);
   output_rate_.add(static_cast<double>(counters_.output_tokens - outputs_rated_), seconds);
   outputs_rated_ = counters_.output_tokens;
   // A step of fewer tokens of prompts, or with more others than these, says how fast outputs are

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/kv_dtype.h"
+#include "app/step_defaults.h"
 #include "base/byte_size.h"
 #include "inspect/kv_layers_json.h"
 #include "terminal/json_text.h"
@@ -23,11 +24,9 @@ constexpr std::array<std::int64_t, 7> kPlanTokens = {2048, 4096, 8192, 16384, 32
 constexpr std::array<std::string_view, 6> kPlanFormats = {"fp32", "bf16", "int8",
                                                           "fp8",  "k8v4", "int4"};
 constexpr std::int64_t kMebibyte = 1 << 20;
-// `serve` takes so many ranks and sequences at once, and so many tokens in a step unless it is
-// told.
+// `serve` takes so many ranks and sequences at once.
 constexpr std::int64_t kServedRanksMax = 64;
 constexpr std::int64_t kServedSequencesMax = 4096;
-constexpr std::int64_t kStepTokensDefault = 512;
 
 constexpr std::string_view kOneGpu = "Pagoda computes on one GPU today, and ranks are for CPUs";
 
@@ -205,14 +204,26 @@ bool is_served(const PlanQuestion& question, const app::KvFormat& format) {
   return app::parse_kv_dtype(format.name).ok() && !(question.gpu_bytes && format.name == "fp32");
 }
 
+// How large the steps of `serve` are with so many sequences at once, or if it is not told.
+app::StepChoice steps_of(const PlanQuestion& question, std::optional<std::int64_t> sequences) {
+  const auto bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(question.gpu_bytes.value_or(0), 0));
+  app::StepFlags flags;
+  if (sequences) flags.sequences_max = static_cast<std::uint32_t>(*sequences);
+  return app::choose_steps(flags, {.gpu_bytes = bytes});
+}
+
 // The line to serve it with: what was asked where that fits, else in a format or with a context
 // that makes it fit; empty where nothing does, and where `serve` would refuse it.
 std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
                        const app::MemoryPlan& plan) {
   if (plan.kv_bytes <= 0 || (!advice.format && advice.context == 0)) return "";
   const app::KvFormat& format = advice.format ? *advice.format : question.query.format;
+  // More sequences than it would choose take workspace of a GPU that is not in the plan.
+  const std::int64_t most =
+      question.gpu_bytes ? std::int64_t{steps_of(question, {}).sequences_max} : kServedSequencesMax;
   const std::int64_t requests =
-      question.requests.value_or(std::clamp<std::int64_t>(advice.at_once, 1, kServedSequencesMax));
+      question.requests.value_or(std::clamp<std::int64_t>(advice.at_once, 1, most));
   if (is_of_several_gpus(question) || question.query.ranks > kServedRanksMax ||
       requests > kServedSequencesMax || !is_served(question, format)) {
     return "";
@@ -222,8 +233,9 @@ std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
                                  question.gpu_bytes ? "cuda" : "cpu",
                                  advice.format ? question.context : advice.context);
   line += fmt::format(" `max_num_seqs={}`", requests);
-  if (requests >= kStepTokensDefault) {
-    line += fmt::format(" `max_num_batched_tokens={}`", 2 * requests);
+  const std::uint32_t tokens = steps_of(question, requests).batched_tokens_max;
+  if (tokens != steps_of(question, {}).batched_tokens_max) {
+    line += fmt::format(" `max_num_batched_tokens={}`", tokens);
   }
   line += fmt::format(" `kv_cache_dtype={}`", format.name);
   if (question.gpu_bytes) {

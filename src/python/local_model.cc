@@ -43,6 +43,9 @@ Result<app::DeviceOptions> device_of(const LocalModelOptions& options) {
                           (made.kind == app::DeviceKind::kAuto && app::shows_nvidia_gpu());
   if (!may_be_gpu) made.gpu_memory_utilization = app::DeviceOptions{}.gpu_memory_utilization;
   if (options.num_gpu_blocks_override > 0) made.gpu_blocks = options.num_gpu_blocks_override;
+  made.steps = app::StepFlags{.sequences_max = options.max_num_seqs,
+                              .batched_tokens_max = options.max_num_batched_tokens,
+                              .itl_target_ms = 0};
   return made;
 }
 
@@ -62,15 +65,17 @@ Status check_sizes(const LocalModelOptions& options) {
   if (options.block_size < 1 || options.block_size > 4096) {
     return invalid_option("block_size", "is not within 1 and 4096");
   }
-  if (options.max_num_seqs < 1 || options.max_num_seqs > 4096) {
+  const std::uint32_t sequences = options.max_num_seqs.value_or(1);
+  if (sequences < 1 || sequences > 4096) {
     return invalid_option("max_num_seqs", "is not within 1 and 4096");
   }
-  if (options.max_num_batched_tokens <= options.max_num_seqs ||
-      options.max_num_batched_tokens > (1u << 16)) {
-    return invalid_option("max_num_batched_tokens",
-                          fmt::format("is {}, expected more than max_num_seqs, which is {}, and "
-                                      "at most 65536",
-                                      options.max_num_batched_tokens, options.max_num_seqs));
+  const std::uint32_t tokens = options.max_num_batched_tokens.value_or(2 * sequences);
+  if (tokens <= sequences || tokens > (1u << 16)) {
+    return invalid_option(
+        "max_num_batched_tokens",
+        fmt::format(
+            "is {}, expected more than {}, and at most 65536", tokens,
+            options.max_num_seqs ? fmt::format("max_num_seqs, which is {}", sequences) : "1"));
   }
   return ok_status();
 }
@@ -105,8 +110,6 @@ Result<engine::BackendOptions> backend_options_of(const LocalModelOptions& optio
     if (!bytes.ok()) return invalid_option("kv_cache_memory_bytes", bytes.error().message);
     made.kv_bytes = bytes.value();
   }
-  made.scheduler.sequences_max = options.max_num_seqs;
-  made.scheduler.batched_tokens_max = options.max_num_batched_tokens;
   made.model_name = source.names().front();
   const std::span<const TokenId> ends = source.tokenizer().end_tokens();
   made.end_tokens.assign(ends.begin(), ends.end());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/loaded_model.h"
@@ -32,8 +33,10 @@ struct LocalModelOptions {
   std::uint32_t num_gpu_blocks_override = 0;  // 0: as many as fit
   std::uint64_t max_model_len = 0;            // 0: the model's own
   std::uint32_t block_size = 16;
-  std::uint32_t max_num_seqs = 64;
-  std::uint32_t max_num_batched_tokens = 512;
+  // Unset: chosen by device, without a target for inter-token latency: who waits for requests that
+  // were given together wants throughput.
+  std::optional<std::uint32_t> max_num_seqs = {};
+  std::optional<std::uint32_t> max_num_batched_tokens = {};
   std::uint32_t threads = 0;  // 0: every usable core
   bool enable_prefix_caching = true;
 };

@@ -17,6 +17,9 @@ struct SchedulerOptions {
   // waits for the step that runs. On a CPU 32 tokens cost 7 % of the throughput, and 64 tokens cost
   // 2 %.
   std::uint32_t shared_step_tokens = 32;
+  // Prompt tokens of a step are bounded so that the step is predicted to take at most so long while
+  // sequences decode (prompt_time.h); 0: no target.
+  double itl_target_s = 0;
   // Work of grammars (structured output) that a tenant's sequences may cost a step while several
   // tenants run, in configurations of a grammar's automaton: 50 ns each on an Emerald Rapids
   // at 2.7 GHz, a millisecond in all. A sequence of more goes alone; one

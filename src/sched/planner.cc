@@ -12,6 +12,8 @@ const Plan& Planner::plan(const SchedulerView& now) {
   lacks_blocks_ = false;
   plan_preemptions(now);
   plan_decodes(now);
+  const std::size_t decodes = plan_.chunks.size();
+  limit_time(now);
   share_tokens(now);
   plan_prefills(now);
   plan_admissions(now);
@@ -25,7 +27,9 @@ const Plan& Planner::plan(const SchedulerView& now) {
     plan_prefills(now);
     plan_admissions(now);
   }
-  plan_.tokens_left = token_budget_;
+  // Draft tokens pay by themselves: only beside prompts does the time bound them.
+  const bool has_prompts = plan_.chunks.size() > decodes || !plan_.admit.empty();
+  plan_.tokens_left = has_prompts ? token_budget_ : untimed_budget_;
   return plan_;
 }
 
@@ -69,12 +73,27 @@ void Planner::plan_decodes(const SchedulerView& now) {
   }
 }
 
+// Prompt tokens have so much time that sequences which decode in this step, or whose next token is
+// still being sampled, get their tokens within the target.
+void Planner::limit_time(const SchedulerView& now) {
+  time_.clear();
+  if (now.itl.target_s <= 0) return;
+  const bool somebody_decodes =
+      !plan_.chunks.empty() ||
+      std::any_of(now.running.begin(), now.running.end(), [](const SequenceTask* task) {
+        return task->samples_in_flight > 0 && task->length() < task->tokens_max;
+      });
+  if (somebody_decodes) time_.begin(now.itl, work_of(plan_.chunks));
+}
+
 // Prefills share the tokens that decodes leave, at most shared_step_tokens while several tenants
-// are active.
+// are active, and no more than there is time for.
 void Planner::share_tokens(const SchedulerView& now) {
   if (tenants_active(now) > 1) {
     token_budget_ = std::min<std::uint64_t>(token_budget_, options_.shared_step_tokens);
   }
+  untimed_budget_ = token_budget_;
+  if (time_.is_bounded()) token_budget_ = time_.tokens_left(token_budget_);
   shares_.clear(now.tenants);
   for (const std::size_t i : prefills_) {
     const SequenceTask& task = *now.running[i];
@@ -123,9 +142,11 @@ void Planner::plan_prefills(const SchedulerView& now) {
   for (const std::size_t i : prefills_) {
     if (decisions_[i] != Decision::kNone) continue;
     const SequenceTask& task = *now.running[i];
-    const std::uint64_t tokens =
+    const std::uint64_t wanted =
         std::min(chunk(task.tokens_behind(), contested), shares_.left(task.tenant));
-    if (tokens > 0 && schedule_tokens(now, i, tokens)) shares_.take(task.tenant, tokens);
+    const std::uint64_t tokens = timed_chunk(task, task.tokens_launched, wanted);
+    if (tokens == 0 || !schedule_tokens(now, i, tokens)) continue;
+    take_prompt_tokens(task, plan_.chunks.back().first, tokens);
   }
 }
 
@@ -135,6 +156,25 @@ std::uint64_t Planner::chunk(std::uint64_t tokens_behind, bool contested) const 
     tokens = std::min<std::uint64_t>(tokens, options_.long_prefill_tokens);
   }
   return tokens;
+}
+
+// Returns how many of `tokens` tokens there is time for. The tenant has the time that goes with its
+// tokens: a long context, whose tokens take longer, takes no other tenant's.
+std::uint64_t Planner::timed_chunk(const SequenceTask& task, std::uint64_t first,
+                                   std::uint64_t tokens) const {
+  if (!time_.is_bounded() || tokens == 0) return tokens;
+  const std::uint64_t allowed = std::min(shares_.left(task.tenant), token_budget_);
+  const double share = static_cast<double>(allowed) / static_cast<double>(token_budget_);
+  return time_.tokens_of(task, first, tokens, share);
+}
+
+// Called once the tokens are in the plan.
+void Planner::take_prompt_tokens(const SequenceTask& task, std::uint64_t first,
+                                 std::uint64_t tokens) {
+  shares_.take(task.tenant, tokens);
+  time_.take(task, first, tokens);
+  untimed_budget_ -= tokens;
+  if (time_.is_bounded()) token_budget_ = time_.tokens_left(token_budget_);
 }
 
 bool Planner::schedule_tokens(const SchedulerView& now, std::size_t index, std::uint64_t tokens) {

@@ -4,7 +4,8 @@
 //   1. Running sequences that need one token decode, by priority and arrival. While several tenants
 //      run, a tenant's sequences with costly grammars take turns.
 //   2. Running sequences that lag further behind prefill in chunks, within the token budget that is
-//      left and the share of their tenant (token_shares.h).
+//      left, the share of their tenant (token_shares.h) and, beside sequences that decode, the time
+//      that an ITL target leaves (prompt_time.h).
 //   3. Waiting sequences are admitted as long as slots, tokens and blocks are left.
 //
 // Where a running sequence lacks blocks, the planner preempts the cheapest sequence that has no
@@ -28,6 +29,7 @@
 #include "sched/block_demand.h"
 #include "sched/options.h"
 #include "sched/plan.h"
+#include "sched/prompt_time.h"
 #include "sched/sequence_task.h"
 #include "sched/token_shares.h"
 #include "sched/waiting_queue.h"
@@ -53,6 +55,7 @@ struct SchedulerView {
   bool blocks_coming = false;  // running launches hold blocks that will be free afterwards
   LaunchNumber launches_collected = 0;
   std::uint64_t step = 0;
+  ItlLimit itl = {};
 };
 
 class Planner {
@@ -84,6 +87,7 @@ class Planner {
   void plan_decodes(const SchedulerView& now);
   void share_grammar_work(const SchedulerView& now);
   static bool several_tenants_run(const SchedulerView& now);
+  void limit_time(const SchedulerView& now);
   void share_tokens(const SchedulerView& now);
   std::uint32_t tenants_active(const SchedulerView& now) const;
   bool is_active(const SchedulerView& now, TenantId id) const;
@@ -97,6 +101,9 @@ class Planner {
     return task.last_launch <= now.launches_collected;
   }
   std::uint64_t chunk(std::uint64_t tokens_behind, bool contested) const;
+  std::uint64_t timed_chunk(const SequenceTask& task, std::uint64_t first,
+                            std::uint64_t tokens) const;
+  void take_prompt_tokens(const SequenceTask& task, std::uint64_t first, std::uint64_t tokens);
 
   // These functions are in planner_admission.cc.
   void plan_admissions(const SchedulerView& now);
@@ -108,7 +115,8 @@ class Planner {
   std::uint64_t slots_kept(const SchedulerView& now, TenantId id) const;
   bool prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                       std::uint64_t tokens_matched) const;
-  std::uint64_t blocks_at_peak(const SequenceTask& task, std::uint64_t tokens) const;
+  std::uint64_t blocks_at_peak(const SequenceTask& task, std::uint64_t tokens,
+                               std::uint64_t computed = 0) const;
   std::uint64_t blocks_to_run(const SchedulerView& now, const SequenceTask& task,
                               const kv::Match& match) const;
   std::uint64_t blocks_promised(const SequenceTask& task) const;
@@ -127,6 +135,8 @@ class Planner {
   std::vector<std::size_t> costly_;    // indices into running: those with costly grammars
   std::vector<std::uint64_t> grammar_work_taken_;  // [tenant]
   std::uint64_t token_budget_ = 0;
+  std::uint64_t untimed_budget_ = 0;  // the same, where no time bounds it
+  PromptTime time_;                   // of the prompt tokens
   std::uint64_t blocks_left_ = 0;
   std::uint64_t slots_freed_ = 0;          // by preemptions of this plan
   std::vector<std::uint64_t> slots_held_;  // [tenant], by sequences that go on; empty: not counted

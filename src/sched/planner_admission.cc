@@ -55,11 +55,12 @@ void Planner::walk_waiting(const SchedulerView& now) {
       plan_.deferred.push_back({.task = task, .reason = WaitReason::kNew});
       walk_.close_tenant();
     } else {
-      const std::uint64_t tokens =
-          std::min(chunk(task->tokens_behind(matched(*task, tokens_behind)), true), tokens_allowed);
-      shares_.take(task->tenant, tokens);
+      const std::uint64_t first = matched(*task, tokens_behind);
+      const std::uint64_t tokens = timed_chunk(
+          *task, first, std::min(chunk(task->tokens_behind(first), true), tokens_allowed));
       plan_.admit.push_back({task, static_cast<std::uint32_t>(tokens)});
       token_budget_ -= tokens;
+      take_prompt_tokens(*task, first, tokens);
       walk_.count_tokens(tokens);
       count_admitted(*task, blocks_judged_);
       for (Deferred& earlier : plan_.deferred) ++earlier.passes;
@@ -169,8 +170,14 @@ bool Planner::prefix_in_work(const SchedulerView& now, const SequenceTask& task,
                      [&](const Admission& admission) { return is_ahead(*admission.task); });
 }
 
-std::uint64_t Planner::blocks_at_peak(const SequenceTask& task, std::uint64_t tokens) const {
-  return demand_.blocks_at_peak(task.scope->groups(), tokens, task.tokens_held_max(tokens));
+// Returns the blocks of a task that has `computed` tokens, until it has `tokens`: behind a window
+// there is no longer chunk than what is left to compute.
+std::uint64_t Planner::blocks_at_peak(const SequenceTask& task, std::uint64_t tokens,
+                                      std::uint64_t computed) const {
+  BlockDemand demand = demand_;
+  demand.chunk_tokens_max = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(demand_.chunk_tokens_max, tokens - std::min(tokens, computed)));
+  return demand.blocks_at_peak(task.scope->groups(), tokens, task.tokens_held_max(tokens));
 }
 
 // Returns how many blocks must be available for the sequence to compute all its known tokens.
@@ -181,7 +188,7 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
     const kv::memory::BlocksKept kept(spec, match.tokens, demand_.block_tokens);
     held += kept.count(0, match.nodes.size() + (match.partial ? 1 : 0));
   }
-  const std::uint64_t peak = blocks_at_peak(task, task.length());
+  const std::uint64_t peak = blocks_at_peak(task, task.length(), match.tokens);
   return now.cache.blocks_needed(*task.scope, match, match.tokens) +
          (peak > held ? peak - held : 0);
 }
@@ -189,7 +196,7 @@ std::uint64_t Planner::blocks_to_run(const SchedulerView& now, const SequenceTas
 // Returns how many blocks a running sequence will still take, for the rest of its known tokens and
 // its next token.
 std::uint64_t Planner::blocks_promised(const SequenceTask& task) const {
-  const std::uint64_t peak = blocks_at_peak(task, task.length() + 1);
+  const std::uint64_t peak = blocks_at_peak(task, task.length() + 1, task.tokens_computed());
   const std::uint64_t held = task.sequence->blocks_held();
   return peak - std::min(peak, held);
 }

@@ -48,7 +48,8 @@ const Plan& Scheduler::plan() {
                                     .sequences_claimed = sequences_claimed_,
                                     .blocks_coming = blocks_coming(),
                                     .launches_collected = launches_collected_,
-                                    .step = step_count_});
+                                    .step = step_count_,
+                                    .itl = {options_.itl_target_s, step_time_.costs()}});
   stands_still_ = running_.empty() && draining_.empty() && plan.admit.empty() && plan.load.empty();
   return plan;
 }
@@ -98,6 +99,11 @@ void Scheduler::note_deferred(const Plan& plan) {
     }
     if (did_not_fit(deferred.reason)) task.times_passed += deferred.passes;
   }
+}
+
+void Scheduler::predict(Step& step) const {
+  step.work = work_of(step.chunks);
+  step.predicted_s = step_time_.costs().seconds(step.work);
 }
 
 std::uint64_t Scheduler::draft_room(const ScheduledChunk& chunk, bool may_take_blocks) const {

@@ -23,6 +23,7 @@
 #include "sched/plan.h"
 #include "sched/planner.h"
 #include "sched/sequence_task.h"
+#include "sched/step_time.h"
 #include "sched/tenant.h"
 #include "sched/waiting_queue.h"
 
@@ -35,6 +36,9 @@ struct Step {
   std::vector<kv::Copy> copies;  // copied before the tokens are computed
   std::vector<SequenceTask*> admitted;
   std::int64_t launched_ns = 0;  // set by the caller that launches
+  // Set by Scheduler::predict().
+  StepWork work;
+  double predicted_s = 0;  // 0: nothing was measured yet
 };
 
 class Scheduler {
@@ -59,6 +63,12 @@ class Scheduler {
   // Adds up to `tokens` draft tokens to the chunk, and returns how many had room. The tenant pays
   // for them.
   std::uint32_t add_drafts(ScheduledChunk& chunk, std::uint32_t tokens, bool may_take_blocks);
+
+  // Predicts how long the step takes, draft tokens included. Call before it is launched.
+  void predict(Step& step) const;
+  // The step took so many seconds; those of the next are predicted by it.
+  void note_time(const Step& step, double seconds) { step_time_.note(step.work, seconds); }
+  const StepCosts& step_costs() const { return step_time_.costs(); }
 
   // Lets a running sequence reuse prompt blocks that other sequences have published since its
   // admission, instead of computing them. Does nothing while a launch uses the sequence.
@@ -160,6 +170,7 @@ class Scheduler {
   TenantTable& tenants_;
   BlockDemand demand_;
   Planner planner_;
+  StepTime step_time_;
   WaitingQueue waiting_;
   std::vector<SequenceTask*> running_;   // by priority, then arrival
   std::vector<SequenceTask*> draining_;  // preempted sequences that running launches use

@@ -49,6 +49,15 @@ std::string memory_of(const app::ServedSource& source, const engine::Backend& ba
       requests == 1 ? "" : "s", format_grouped(context_tokens));
 }
 
+std::string steps_line(const sched::SchedulerOptions& steps, std::uint32_t http_threads) {
+  return fmt::format("steps: at most {} tokens of {} sequences, {}; {} connection threads\n",
+                     format_grouped(steps.batched_tokens_max), format_grouped(steps.sequences_max),
+                     steps.itl_target_s > 0
+                         ? fmt::format("ITL target {:g} ms", steps.itl_target_s * 1e3)
+                         : "no ITL target",
+                     http_threads);
+}
+
 }  // namespace
 
 std::string speculation_of(const engine::Backend& backend) {
@@ -56,7 +65,7 @@ std::string speculation_of(const engine::Backend& backend) {
 }
 
 void print_greeting(const GreetingFacts& facts) {
-  const auto& [server, model, source, backend, sampling, has_keys, tier_set] = facts;
+  const auto& [server, model, source, backend, sampling, http_threads, has_keys, tier_set] = facts;
   if (backend.context_asked()) {
     terminal::print_warning(
         fmt::format("the context is {} tokens, not {}: the cache holds no more; give it "
@@ -74,6 +83,7 @@ void print_greeting(const GreetingFacts& facts) {
              kernel_set.empty() ? "" : fmt::format(", kernels {}", kernel_set));
   fmt::print("{}\n", memory_of(source, backend, model.context_tokens()));
   fmt::print("{}", ranks_line(backend));
+  fmt::print("{}", steps_line(backend.core_options().scheduler, http_threads));
   if (sampling.fields.any()) {
     fmt::print("sampling where a request does not say: {} ({})\n", sampling_text(sampling.fields),
                terminal::worded(sampling.source));

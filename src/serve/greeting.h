@@ -1,6 +1,7 @@
 // The lines that a server prints once it serves.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "app/sampling_defaults.h"
@@ -22,6 +23,7 @@ struct GreetingFacts {
   const app::ServedSource& source;
   const engine::Backend& backend;
   const app::SamplingDefaults& sampling;
+  std::uint32_t http_threads = 0;
   bool has_keys = false;
   const app::TierSet* tier_set = nullptr;  // nullptr: there are no tiers
 };

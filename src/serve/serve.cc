@@ -132,28 +132,40 @@ server::Json sampling_facts(const app::SamplingDefaults& defaults) {
   return facts;
 }
 
+// How large steps are, and how many threads run connections, as the device or the flags chose.
+server::Json step_facts(const engine::Backend& backend, std::uint32_t http_threads) {
+  const sched::SchedulerOptions& steps = backend.core_options().scheduler;
+  return {{"max_num_batched_tokens", steps.batched_tokens_max},
+          {"shared_step_tokens", steps.shared_step_tokens},
+          {"itl_target_ms", steps.itl_target_s * 1e3},
+          {"http_threads", http_threads}};
+}
+
 server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
-                           const app::SamplingDefaults& sampling, const app::ServedEvents* events) {
+                           std::uint32_t http_threads, const app::SamplingDefaults& sampling,
+                           const app::ServedEvents* events) {
   const auto digest = backend.weights_digest();
-  return {{"device", backend.device_name()},
-          {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
-          {"threads", backend.threads()},
-          {"kv_cache_bytes", backend.kv_bytes()},
-          {"kv_cache_tokens", backend.kv_tokens()},
-          {"kv_cache_dtype", app::kv_choice_name(options.kv_cache_dtype, backend.page_layout())},
-          {"kv_block_bytes_by_dtype", block_bytes_by_dtype(backend.page_layout())},
-          {"kv_policy", options.kv_policy.name()},
-          {"speculation", speculation_of(backend)},
-          {"block_size", options.block_size},
-          {"prefix_caching", options.prefix_caching},
-          {"kv_eviction", options.kv_eviction->name},
-          {"retain_budget", options.retain_share()},
-          {"session_timeout", options.session_timeout_s},
-          {"kv_quota", options.kv_quota},
-          {"kv_quota_public", options.kv_quota_public},
-          {"kv_events", events != nullptr ? events->facts() : server::Json()},
-          {"max_num_batched_tokens", options.batched_tokens_max},
-          {"sampling_defaults", sampling_facts(sampling)}};
+  server::Json facts = step_facts(backend, http_threads);
+  facts.update(
+      {{"device", backend.device_name()},
+       {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
+       {"threads", backend.threads()},
+       {"kv_cache_bytes", backend.kv_bytes()},
+       {"kv_cache_tokens", backend.kv_tokens()},
+       {"kv_cache_dtype", app::kv_choice_name(options.kv_cache_dtype, backend.page_layout())},
+       {"kv_block_bytes_by_dtype", block_bytes_by_dtype(backend.page_layout())},
+       {"kv_policy", options.kv_policy.name()},
+       {"speculation", speculation_of(backend)},
+       {"block_size", options.block_size},
+       {"prefix_caching", options.prefix_caching},
+       {"kv_eviction", options.kv_eviction->name},
+       {"retain_budget", options.retain_share()},
+       {"session_timeout", options.session_timeout_s},
+       {"kv_quota", options.kv_quota},
+       {"kv_quota_public", options.kv_quota_public},
+       {"kv_events", events != nullptr ? events->facts() : server::Json()},
+       {"sampling_defaults", sampling_facts(sampling)}});
+  return facts;
 }
 
 void warn_of_long_context(const ServeOptions& options, const app::ServedSource& source) {
@@ -278,7 +290,6 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   Signals signals;
   ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server, listen(network, signals, keys));
   hangup.release();
-
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const std::unique_ptr<app::ServedSource> source, open_source(options, *kernels));
   ASSIGN_OR_RETURN(const app::SamplingDefaults sampling,
@@ -315,7 +326,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .step_notifier = step_notifier,
       .fingerprint = system_fingerprint(*backend, options),
       .created_s = std::time(nullptr),
-      .facts = backend_facts(*backend, options, sampling, events.get()),
+      .facts = backend_facts(*backend, options, network.threads, sampling, events.get()),
       .block_bytes = backend->page_layout().page_bytes(),
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),
@@ -326,7 +337,8 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
   signals.start_serving();
   server->open(served);
-  print_greeting({*server, served, *source, *backend, sampling, keys != nullptr, tier_set.get()});
+  print_greeting({*server, served, *source, *backend, sampling, network.threads, keys != nullptr,
+                  tier_set.get()});
   const KvQualityWatch quality_watch(options, *source, engine, *backend);
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
   let_end(options, *server, engine);

@@ -37,7 +37,7 @@ struct ServeOptions {
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;
-  std::uint32_t http_threads = 2;
+  std::optional<std::uint32_t> http_threads;  // unset: chosen by device
   std::uint32_t text_threads = 2;
   std::uint32_t connections_max = 4096;
   std::uint32_t connections_per_client_max = 1024;
@@ -55,7 +55,7 @@ struct ServeOptions {
 
   app::AccessOptions access;
   app::TierSetOptions tiers;
-  app::DeviceOptions device;
+  app::DeviceOptions device = {.steps = app::StepFlags{}};
 
   std::uint32_t threads = 0;  // 0: usable cores
   std::uint64_t max_model_len = 0;
@@ -76,10 +76,7 @@ struct ServeOptions {
   double kv_quota = 0;
   double kv_quota_public = 0;
   std::string kv_events_config;  // JSON; empty: no events
-  std::uint32_t sequences_max = 64;
-  std::uint32_t batched_tokens_max = 512;
   std::uint32_t long_prefill_tokens = 0;
-  std::uint32_t shared_step_tokens = 32;
   std::uint32_t requests_queued_max = 10000;
   std::string context_classes;
 

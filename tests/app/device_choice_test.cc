@@ -85,6 +85,27 @@ TEST_F(DeviceChoice, WhatBoundsAGpusCacheBoundsThatOfACpuOrSaysThatItDoesNot) {
             "or, of a server, `kv_cache_memory_bytes` bounds its KV cache\n");
 }
 
+TEST_F(DeviceChoice, StepsAreChosenForTheDeviceWhereTheyAreLeftToIt) {
+  const auto steps_of = [&](std::optional<StepFlags> flags) {
+    const DeviceOptions device = {.kind = DeviceKind::kAuto, .steps = flags};
+    const auto backend =
+        create_backend(device, model_.config(), model_.weights(), kernels::ref_set(), sizes_);
+    return backend.value()->core_options().scheduler;
+  };
+  sizes_.scheduler.sequences_max = 3;
+  sizes_.scheduler.batched_tokens_max = 17;
+  EXPECT_EQ(steps_of({}).batched_tokens_max, 17u) << "who says nothing of steps keeps its own";
+  const auto chosen = steps_of(StepFlags{});
+  EXPECT_EQ(chosen.sequences_max, 64u);
+  EXPECT_EQ(chosen.batched_tokens_max, 512u);
+  EXPECT_EQ(chosen.shared_step_tokens, 32u);
+  EXPECT_EQ(chosen.itl_target_s, 0);
+  const auto asked = steps_of(StepFlags{.batched_tokens_max = 20, .itl_target_ms = 30});
+  EXPECT_EQ(asked.sequences_max, 10u);
+  EXPECT_EQ(asked.batched_tokens_max, 20u);
+  EXPECT_DOUBLE_EQ(asked.itl_target_s, 0.03);
+}
+
 TEST(NvidiaGpu, IsShownByItsDeviceOrItsDriver) {
   const std::filesystem::path root =
       std::filesystem::path(testing::TempDir()) / ("nvidia_gpu_" + std::to_string(getpid()));

@@ -109,6 +109,13 @@ class Help(unittest.TestCase):
                      "--kv-cache-memory-bytes", "--kv-cache-dtype", "--max-num-seqs"):
             self.assertIn(flag, most)
 
+    def test_sizes_of_steps_say_what_devices_choose(self):
+        text = " ".join(help_of(("serve",)).decode().split())
+        for words in ("sequences that run at once (default: chosen by device: 64; 256 on a GPU of 64 GiB or more",
+                      "(default: chosen by device: 512; 8192 on a GPU of 64 GiB or more", "(default: 50 on a GPU, 0 on a CPU)",
+                      "(default: 32; on a GPU an eighth of the tokens of a step)", "beside a GPU a quarter of the cores"):
+            self.assertIn(words, text)
+
     def test_no_flag_stands_twice(self):
         for command in COMMANDS:
             names = [name for group in flags_of(help_of(command)).values() for flag in group for name in flag]

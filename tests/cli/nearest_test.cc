@@ -50,6 +50,8 @@ TEST(Nearest, WrongFlagsValuesAndCommandsAreAnsweredWithTheNearest) {
       {{"sevre"}, {"did you mean serve?"}},
       {{"serve", "--port", "65536"}, {"--port", "65536", "65535"}},
       {{"serve", "--max-num-seqs", "0"}, {"--max-num-seqs", "4096"}},
+      {{"serve", "--itl-target", "60001"}, {"--itl-target: 60001", "0 to 60000"}},
+      {{"serve", "--itl-target", "-1"}, {"--itl-target"}},
       {{"serve", "--block-size", "x"}, {"--block-size", "x"}},
       {{"serve", "--kv-cache-memory-bytes", "much"}, {"--kv-cache-memory-bytes", "much"}},
       {{"serve", "--device", "rocm"}, {"--device: rocm is not one of auto, cpu, cuda"}},

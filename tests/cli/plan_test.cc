@@ -97,11 +97,13 @@ TEST(PlanTest, WhatWouldMakeTheAskedRequestsFit) {
 }
 
 TEST(PlanTest, OfAGpuAShareIsUsedAndWorkspaceIsLeft) {
-  // 0.92 x 80 GiB - 1 GiB - 35 GB.
+  // 0.92 x 80 GiB - 2 GiB - 35 GB.
   const nlohmann::json json = plan_json({"--weights", "140GB", "--gpu", "80GiB", "--num-layers",
                                          "80", "--tensor-parallel-size", "4"});
   EXPECT_EQ(json["kv_bytes"],
-            static_cast<std::int64_t>(0.92 * (80LL << 30)) - (1LL << 30) - 35'000'000'000);
+            static_cast<std::int64_t>(0.92 * (80LL << 30)) - (2LL << 30) - 35'000'000'000);
+  const nlohmann::json small = plan_json({"--weights", "5GB", "--gpu", "24GiB"});
+  EXPECT_EQ(small["workspace_bytes"], 1LL << 30) << "its steps are smaller";
   EXPECT_EQ(json["bytes_per_token"], 2 * 80 * 2 * 128 * 2) << "two of eight heads on each rank";
   const nlohmann::json one = plan_json({"--weights", "16GB", "--gpu", "80GiB"});
   EXPECT_THAT(one["serve"], HasSubstr("--device cuda --max-model-len 8192"));
@@ -146,6 +148,11 @@ TEST(PlanTest, TheLineToServeWithIsOneThatServeTakes) {
       {{"--memory", "900GB", "--tensor-parallel-size", "65"}, nullptr},
       {{"--memory", "900GB", "--kv", "fp4"}, nullptr},
       {{"--memory", "900GB", "--kv", "fp32"}, "--kv-cache-dtype fp32"},
+      {{"--gpu", "900GB", "--context", "16"}, "--max-num-seqs 256 --kv-cache-dtype"},
+      {{"--gpu", "900GB", "--context", "16", "--requests", "4096"},
+       "--max-num-seqs 4096 --kv-cache-dtype"},
+      {{"--gpu", "24GiB", "--context", "16", "--requests", "2048"},
+       "--max-num-seqs 2048 --max-num-batched-tokens 4096"},
       {{"--gpu", "900GB", "--kv", "fp32"}, nullptr}};
   for (const Served& each : all) {
     std::vector<std::string> words = {"--weights", "16GB"};

@@ -98,6 +98,10 @@ TEST_F(DistributionsTest, AStepsTimeIsSplitByPhase) {
   EXPECT_NEAR(sum(StepPhase::kLaunch), 2 * 0.010, 1e-12);
   EXPECT_NEAR(sum(StepPhase::kWait), 2 * 0.002, 1e-12);
   EXPECT_NEAR(sum(StepPhase::kEmit), 0, 1e-12);
+  EXPECT_EQ(d.step_s.read().count(), 2u);
+  EXPECT_NEAR(d.step_s.read().sum, 2 * 0.012, 1e-12);
+  EXPECT_EQ(d.step_predicted_s.read().count(), 1u) << "nothing is known before the first";
+  EXPECT_NEAR(d.step_predicted_s.read().sum, 0.012 / 2, 0.006);
   EXPECT_EQ(d.step_tokens.read().count(), 2u);
   EXPECT_EQ(d.step_tokens.read().sum, 10 + 1);
 }

@@ -125,7 +125,7 @@ class Arguments(unittest.TestCase):
 
     def test_values_out_of_range_name_their_argument(self):
         for name, value in (("block_size", 0), ("kv_cache_dtype", "int3"), ("device", "tpu"),
-                            ("kv_eviction", "random"), ("max_num_batched_tokens", 4), ("tensor_parallel_size", 2),
+                            ("kv_eviction", "random"), ("max_num_batched_tokens", 1), ("tensor_parallel_size", 2),
                             ("gpu_memory_utilization", 7.0)):
             with self.subTest(name), self.assertRaisesRegex(ValueError, name):
                 LLM(STORIES, **{**SMALL, name: value})

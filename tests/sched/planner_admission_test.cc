@@ -62,6 +62,12 @@ const PlannerCase kBlocks[] = {
      .plan = ">a+8 b?blocks",
      .blocks = 10,
      .long_prefill_tokens = 8},
+    // Steps may have 32 tokens, but behind its window a computes two at most: 3 blocks hold them.
+    {.name = "BehindAWindowNoMoreIsPromisedThanIsComputed",
+     .tasks = {running('a', 39, 40), waiting('b', 12)},
+     .plan = "a+1* >b+12",
+     .blocks = 12,
+     .groups = {{.window = 5}}},
     {.name = "WaitingTasksNeverPreempt",
      .tasks = {running('a', 11, 12, {.priority = 5}), waiting('b', 25, {.priority = -5})},
      .plan = "a+1* b?blocks",

@@ -40,7 +40,7 @@ class ViewOnATable {
  public:
   explicit ViewOnATable(const PlannerCase& row)
       : options_(options_of(row)),
-        cache_({.blocks = row.blocks, .block_tokens = kBlockTokens}),
+        cache_({.blocks = row.blocks, .block_tokens = kBlockTokens, .groups = row.groups}),
         demand_{.block_tokens = kBlockTokens, .chunk_tokens_max = row.batched_tokens_max},
         classes_(options_.context_classes.size()),
         view_{.running = {},
@@ -50,7 +50,8 @@ class ViewOnATable {
               .classes = classes_,
               .blocks_coming = row.blocks_coming,
               .launches_collected = kCollected,
-              .step = row.step} {
+              .step = row.step,
+              .itl = row.itl} {
     for (const PlannedTenant& tenant : row.tenants) {
       const TenantId id = tenants_.add("tenant", tenant.limits);
       tenants_[id].clock = tenant.clock;
@@ -71,6 +72,8 @@ class ViewOnATable {
     EXPECT_EQ(words_of(planner.plan(view_)), words) << "a plan touches nothing";
     return words;
   }
+
+  std::uint64_t tokens_left() { return Planner(options_, demand_).plan(view_).tokens_left; }
 
  private:
   SequenceTask& make(const PlannedTask& planned) {
@@ -94,6 +97,7 @@ class ViewOnATable {
     task.tokens_launched = planned.computed;
     task.last_launch = planned.launched ? kCollected + 1 : kCollected - planned.launches_ago;
     task.grammar_work = planned.grammar_work;
+    task.samples_in_flight = planned.samples;
     task.context_class = options_.context_classes.class_of(planned.tokens);
     task.times_passed = planned.times_passed;
     task.prefix_waits = planned.prefix_waits;
@@ -173,5 +177,7 @@ class ViewOnATable {
 }  // namespace
 
 std::string plan_of(const PlannerCase& row) { return ViewOnATable(row).plan(); }
+
+std::uint64_t tokens_left_of(const PlannerCase& row) { return ViewOnATable(row).tokens_left(); }
 
 }  // namespace pagoda::sched

@@ -1,8 +1,8 @@
 // A table row of planner tests: a scheduler view in words, and the plan that must come of it.
 //
-// Blocks have 4 tokens and one KV cache group. Tasks arrive in the order of their list; tenants 1,
-// 2, … are those of the list, and 0 has no limits. The accounts of tenants and length classes are
-// those that a scheduler keeps of these tasks.
+// Blocks have 4 tokens and, unless a row says otherwise, one KV cache group. Tasks arrive in the
+// order of their list; tenants 1, 2, … are those of the list, and 0 has no limits. The accounts of
+// tenants and length classes are those that a scheduler keeps of these tasks.
 //
 // A plan in words, in the order of deciding:
 //
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sched/options.h"
+#include "sched/prompt_time.h"
 #include "sched/tenant.h"
 #include "sched/wait_reason.h"
 
@@ -52,6 +53,7 @@ struct PlannedTask {
   std::string drops = {};  // a KV policy that selects pages
   std::uint64_t grammar_work = 0;
   std::uint64_t launches_ago = 0;     // since its last launch
+  std::uint32_t samples = 0;          // that running launches sample
   std::uint64_t prompt_of_drops = 0;  // tokens behind them count as output for that policy
 };
 
@@ -77,6 +79,8 @@ struct PlannerCase {
   std::vector<PlannedTask> cached = {};  // idle in the cache: computed, and nobody's any more
   bool blocks_coming = false;
   std::uint64_t step = 100;
+  ItlLimit itl = {};
+  std::vector<kv::memory::AttentionSpec> groups = {{}};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const PlannerCase& row) {
@@ -101,6 +105,8 @@ inline PlannedTask waiting(char name, std::uint64_t tokens, PlannedTask more = {
 
 // The plan of the row's view, in words. Planning changes nothing: a second plan must be the same.
 std::string plan_of(const PlannerCase& row);
+// How many tokens the plan leaves for drafts.
+std::uint64_t tokens_left_of(const PlannerCase& row);
 
 inline std::string row_name(const testing::TestParamInfo<PlannerCase>& row) {
   return row.param.name;

@@ -421,6 +421,8 @@ class Simulation {
     outcome.drafts = drafts.drafts;
     outcome.draft_tokens = drafts.tokens;
     outcome.drafts_accepted = drafts.accepted;
+    outcome.timed = setup_.core.scheduler.itl_target_s > 0 &&
+                    core_->scheduler().step_costs().seconds({.tokens = 1}) > 0;
     outcome.sabotaged = runner_.sabotaged();
     for (const auto& store : stores_) {
       outcome.pages_read += store->pages_read();

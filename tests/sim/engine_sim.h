@@ -51,6 +51,7 @@ struct SimOutcome {
   std::uint64_t drafts = 0;
   std::uint64_t draft_tokens = 0;
   std::uint64_t drafts_accepted = 0;  // tokens
+  bool timed = false;                 // there was an ITL target, and steps were predicted
   bool sabotaged = false;
 };
 

@@ -19,6 +19,7 @@ std::uint64_t seeds() {
 
 TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   SimOutcome all;
+  std::uint64_t timed = 0;
   for (std::uint64_t seed = 0; seed < seeds(); ++seed) {
     const SimOutcome outcome = simulate({.seed = seed});
     ASSERT_EQ(outcome.failure, "") << "replay with: sim_test --seed=" << seed;
@@ -40,6 +41,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
     all.pauses += outcome.pauses;
     all.retained += outcome.retained;
     all.retain_refused += outcome.retain_refused;
+    timed += outcome.timed ? 1 : 0;
     all.drafts += outcome.drafts;
     all.draft_tokens += outcome.draft_tokens;
     all.drafts_accepted += outcome.drafts_accepted;
@@ -63,6 +65,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   EXPECT_GT(all.pauses, seeds());
   EXPECT_GT(all.retained, seeds() / 4);
   EXPECT_GT(all.retain_refused, seeds() / 4);
+  EXPECT_GT(timed, seeds() / 5);
   EXPECT_GT(all.drafts, seeds());
   EXPECT_GT(all.drafts_accepted, seeds());
   EXPECT_GT(all.draft_tokens, all.drafts_accepted * 5 / 4);

@@ -218,6 +218,14 @@ void draw_speculation(std::uint64_t seed, SimSetup& setup) {
   }
 }
 
+// An ITL target in half of the seeds, with dice of its own as well: from one that no step keeps to
+// one that bounds little.
+void draw_itl_target(std::uint64_t seed, SimSetup& setup) {
+  Dice dice(seed + 5'000'011);
+  if (dice.one_in(2)) return;
+  setup.core.scheduler.itl_target_s = 1e-9 * static_cast<double>(dice.between(1, 200'000));
+}
+
 // Requests whose text ends before their tokens would end them, with dice of their own as well.
 void draw_text_ends(std::uint64_t seed, SimSetup& setup) {
   Dice dice(seed + 4'000'037);
@@ -289,6 +297,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   draw_speculation(seed, setup);
   draw_selections(seed, setup);
   draw_text_ends(seed, setup);
+  draw_itl_target(seed, setup);
   return setup;
 }
 

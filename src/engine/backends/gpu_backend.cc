@@ -187,6 +187,11 @@ Result<std::string> find_gpu() {
   return properties.name;
 }
 
+Result<std::uint64_t> find_gpu_bytes() {
+  ASSIGN_OR_RETURN(const device::DeviceProperties properties, device::open_gpu());
+  return properties.bytes_all;
+}
+
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,
                                                     const model::Weights& weights,
                                                     const kernels::KernelSet& kernels,

@@ -33,6 +33,8 @@ struct RandomWeights {
 
 // Returns the GPU's name, or why there is none to use.
 Result<std::string> find_gpu();
+// Returns the bytes of all its memory, or the same.
+Result<std::uint64_t> find_gpu_bytes();
 
 // Config and weights must outlive the backend. `kernels` samples on the host.
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config& config,

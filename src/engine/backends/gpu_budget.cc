@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/byte_size.h"
@@ -61,6 +62,37 @@ Result<std::uint32_t> count_blocks(const GpuBudget& budget) {
                              shown(bytes), shown(own), shown(budget.page_bytes))};
   }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, UINT32_MAX - 1));
+}
+
+std::uint64_t workspace_row_bytes(const model::Config& config) {
+  const std::uint64_t width = config.width;
+  const std::uint64_t heads = config.heads;
+  const model::ExpertsConfig& experts = config.experts;
+  const model::LatentConfig& latent = config.latent;
+  const bool has_branches = config.branch_norms != model::BranchNorms::kInput ||
+                            config.residual_scale != 1 || config.has_output_scales ||
+                            experts.router.experts > 0;
+  std::uint64_t attention = 0;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    const model::HeadShape shape = config.heads_of(layer);
+    const std::uint64_t qkv = latent.rank > 0 ? 0 : (heads + 2 * shape.kv_heads) * shape.key_dim;
+    // Queries stand there twice: those at sinks are rotated otherwise.
+    attention =
+        std::max(attention, 4 * qkv + 4 * heads * shape.key_dim + 2 * config.mixed_width(layer));
+  }
+  if (latent.rank > 0) {
+    const std::uint64_t queries = heads * (latent.plain_dim + config.key_dim - latent.rank);
+    attention += 4 * config.key_dim + 6 * std::uint64_t{latent.query_rank} + 4 * queries +
+                 heads * (2 * std::uint64_t{latent.plain_dim} + 6 * std::uint64_t{latent.rank} +
+                          4 * std::uint64_t{latent.value_dim});
+  }
+  const std::uint64_t own_norms = experts.has_own_norms ? 4 * width : 0;
+  const std::uint64_t gates =
+      2 * std::uint64_t{std::max(config.hidden_width, experts.shared_width)};
+  const std::uint64_t shared = experts.shared_width > 0 ? 4 * width : 0;
+  const std::uint64_t chosen = experts.router.chosen * (6 * width + 2 * experts.hidden_width);
+  return 6 * width + (has_branches ? 4 * width : 0) + own_norms + attention + gates + shared +
+         4 * std::uint64_t{experts.router.experts} + chosen;
 }
 
 Status check_weights_fit(const GpuWeightsBudget& budget) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "model/config.h"
 
 namespace pagoda::engine {
 
@@ -27,6 +28,10 @@ struct GpuWeightsBudget {
   std::uint64_t in_file = 0;     // bytes of the same weights in the file
   std::uint64_t bytes_free = 0;  // free memory of the GPU
 };
+
+// Returns the bytes of workspace that each token of a step takes on a GPU: activations between the
+// operations of a layer (model/gpu_decoder.cc takes them), without logits.
+std::uint64_t workspace_row_bytes(const model::Config& config);
 
 // An error says what weights that do not fit would take, before they are packed.
 Status check_weights_fit(const GpuWeightsBudget& budget);

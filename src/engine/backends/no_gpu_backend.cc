@@ -14,6 +14,7 @@ Error not_built() {
 }  // namespace
 
 Result<std::string> find_gpu() { return not_built(); }
+Result<std::uint64_t> find_gpu_bytes() { return not_built(); }
 
 Result<std::unique_ptr<Backend>> create_gpu_backend(const model::Config&, const model::Weights&,
                                                     const kernels::KernelSet&,

@@ -134,6 +134,12 @@ void write_steps(Exposition& page, const Readings& readings) {
     const auto phase = engine::step_phase_name(static_cast<engine::StepPhase>(i));
     page.sample(readings.distributions.phase_s[i].read(), {{"phase", phase}});
   }
+  const engine::Distributions& d = readings.distributions;
+  page.histogram("pagoda:step_time_seconds",
+                 "Time of a step, which is the ITL of who decodes in it.", d.step_s);
+  page.histogram("pagoda:step_time_predicted_seconds",
+                 "Time that steps were predicted to take when they were launched.",
+                 d.step_predicted_s);
   page.counter("pagoda:steps", "Steps that computed something.", readings.now.steps);
   page.counter("pagoda:rows_computed", "Tokens computed, of prompts and outputs.",
                readings.now.tokens_computed);

@@ -242,6 +242,19 @@ class Life(unittest.TestCase):
         port = re.search(r"on http://0\.0\.0\.0:(\d+), which is every address of this machine\n", greeting).group(1)
         self.assertIn(f"try: curl http://127.0.0.1:{port}/v1/", greeting)
 
+    def test_steps_are_those_of_the_device_and_the_flags(self):
+        names = ("max_num_seqs", "max_num_batched_tokens", "shared_step_tokens", "itl_target_ms", "http_threads")
+        cases = (
+            ((), (64, 512, 32, 0, 2), "steps: at most 512 tokens of 64 sequences, no ITL target; 2 connection threads\n"),
+            (("--max-num-seqs", "600"), (600, 1200, 32, 0, 2), "steps: at most 1,200 tokens of 600 sequences, no "),
+            (("--max-num-batched-tokens", "48", "--itl-target", "2.5", "--shared-step-tokens", "7", "--threads-http", "3"),
+             (24, 48, 7, 2.5, 3), "steps: at most 48 tokens of 24 sequences, ITL target 2.5 ms; 3 connection threads\n"))
+        for flags, facts, line in cases:
+            with self.subTest(flags), served.Served(served.STORIES, *flags) as server:
+                info = server.snapshot()
+                self.assertEqual(tuple(info[name] for name in names), facts)
+                self.assertIn(line, server.greeting)
+
     def test_the_greeting_names_the_kernel_set(self):
         listed = subprocess.check_output([served.BINARY, "inspect", "--kernels"], text=True)
         chosen = re.search(r"^(\S+) .* chosen$", listed, re.M).group(1)

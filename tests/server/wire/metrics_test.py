@@ -90,6 +90,17 @@ class Metrics(unittest.TestCase):
             {k for k in open_metrics.samples if k[0] not in skipped},
         )
 
+    def test_steps_have_a_time_and_one_that_was_predicted(self):
+        self.complete()
+        page = Page(self.server)
+        steps = page.value("pagoda:steps_total")
+        self.assertEqual(page.value("pagoda:step_time_seconds_count"), steps)
+        self.assertEqual(page.value("pagoda:step_time_predicted_seconds_count"), steps - 1)
+        took = page.value("pagoda:step_time_seconds_sum")
+        self.assertGreater(took, 0)
+        self.assertLessEqual(took, page.value("pagoda:step_seconds_sum", phase="launch")
+                             + page.value("pagoda:step_seconds_sum", phase="wait") + 1e-3 * steps)
+
     def test_every_family_has_a_type_a_help_and_samples(self):
         self.complete()
         for family in Page(self.server).families:

@@ -67,6 +67,10 @@ class Sameness(unittest.TestCase):
         with served.Served(served.STORIES, "--max-num-batched-tokens", "65") as server:
             self.hold_everywhere(server, {"prompt": TALE, "temperature": 0})
 
+    def test_with_chunks_cut_by_time(self):
+        with served.Served(served.STORIES, "--itl-target", "0.3") as server:
+            self.hold_everywhere(server, {"prompt": TALE, "temperature": 0})
+
     def test_seeded(self):
         with served.Served(served.STORIES, "--block-size", "4") as server:
             self.hold_everywhere(
