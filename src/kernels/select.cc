@@ -18,7 +18,11 @@ namespace {
 std::vector<const KernelSet*> list_sets() {
   std::vector<const KernelSet*> sets = {&ref_set(Numerics::kFp32), &ref_set(Numerics::kInt8Bf16)};
 #if defined(PAGODA_HAVE_EMULATED_INT8_BF16)  // in builds with tests
+#if defined(PAGODA_HAVE_X86_INT8_BF16)
+  sets.push_back(&emulated::set("tiles", has_avx512));
+#else
   sets.push_back(&emulated::set("tiles", [] { return true; }));
+#endif
 #endif
 #if defined(PAGODA_HAVE_FP32_SET)
   sets.push_back(&fp32_set());

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/page_oracle.h"
+#include "sim/sim_draft_model.h"
 #include "sim/sim_drafter.h"
 #include "sim/sim_setup.h"
 #include "sim/toy_watch.h"
@@ -208,6 +209,9 @@ class Simulation {
     };
     if (setup_.drafts) setup_.core.drafter = &drafter_;
     runner_.set_drafts_max(speculate::kDraftTokensMax);
+    if (setup_.draft_model_blocks > 0) {
+      setup_.core.draft_model = &draft_model_.emplace(setup_).model();
+    }
     core_.emplace(setup_.core, cache_, tenants_, runner_, clock_);
   }
 
@@ -235,7 +239,8 @@ class Simulation {
       if (!stores_.empty() && dice_.one_in(6)) cache_.clear();
       const bool worked = core_->step();
       const bool moving = core_->awaits_pages();
-      spoil_free_blocks();
+      spoil_free_blocks(cache_, runner_);
+      if (draft_model_) draft_model_->spoil_free();
       core_->check();
       trace_step(worked);
       outcome.failure = failure();
@@ -347,14 +352,6 @@ class Simulation {
     return left_of_removed();
   }
 
-  // Blocks that nobody owns may be overwritten at any moment.
-  void spoil_free_blocks() {
-    for (std::uint32_t i = 0; i < cache_.pool().blocks(); ++i) {
-      const kv::BlockId block(i);
-      if (cache_.pool().state(block) == kv::BlockState::kFree) runner_.spoil(block);
-    }
-  }
-
   std::string failure() {
     const std::vector<bool> touched = runner_.blocks_touched();
     for (std::uint32_t i = 0; i < touched.size(); ++i) {
@@ -370,7 +367,8 @@ class Simulation {
     const bool sabotaged =
         options_.sabotage != Sabotage::kNone || options_.store_sabotage != StoreSabotage::kNone;
     if (sabotaged) return {};
-    const std::string wrong = wrong_page(cache_, runner_);
+    std::string wrong = wrong_page(cache_, runner_);
+    if (wrong.empty() && draft_model_) wrong = draft_model_->wrong_page();
     return wrong.empty() ? unasked_node(cache_, known_) : wrong;
   }
 
@@ -423,6 +421,10 @@ class Simulation {
     outcome.drafts_accepted = drafts.accepted;
     outcome.timed = setup_.core.scheduler.itl_target_s > 0 &&
                     core_->scheduler().step_costs().seconds({.tokens = 1}) > 0;
+    using speculate::DraftMethod;
+    const bool only_model =
+        setup_.core.speculation.methods == speculate::MethodSet(DraftMethod::kDraftModel);
+    if (only_model) outcome.model_drafts_accepted = drafts.accepted;
     outcome.sabotaged = runner_.sabotaged();
     for (const auto& store : stores_) {
       outcome.pages_read += store->pages_read();
@@ -474,6 +476,7 @@ class Simulation {
   Removal removal_ = Removal::kNone;
   std::size_t next_change_ = 0;  // index of the next limit change
   std::map<std::size_t, std::shared_ptr<Witness>> witnesses_;
+  std::optional<SimDraftModel> draft_model_;
   std::optional<engine::Core> core_;
 };
 

@@ -50,8 +50,9 @@ struct SimOutcome {
   std::uint64_t removals_late = 0;  // removals that waited for a page to be written
   std::uint64_t drafts = 0;
   std::uint64_t draft_tokens = 0;
-  std::uint64_t drafts_accepted = 0;  // tokens
-  bool timed = false;                 // there was an ITL target, and steps were predicted
+  std::uint64_t drafts_accepted = 0;        // tokens
+  std::uint64_t model_drafts_accepted = 0;  // tokens of a draft model, where nothing else drafts
+  bool timed = false;                       // there was an ITL target, and steps were predicted
   bool sabotaged = false;
 };
 

@@ -45,6 +45,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
     all.drafts += outcome.drafts;
     all.draft_tokens += outcome.draft_tokens;
     all.drafts_accepted += outcome.drafts_accepted;
+    all.model_drafts_accepted += outcome.model_drafts_accepted;
     for (std::size_t i = 0; i < kv::kMissReasons; ++i) all.reasons[i] += outcome.reasons[i];
   }
   // The seeds must reach the cases they are there for.
@@ -68,6 +69,7 @@ TEST(EngineSim, EverySequenceIsThatOfItsRequestAlone) {
   EXPECT_GT(timed, seeds() / 5);
   EXPECT_GT(all.drafts, seeds());
   EXPECT_GT(all.drafts_accepted, seeds());
+  EXPECT_GT(all.model_drafts_accepted, seeds() / 4);
   EXPECT_GT(all.draft_tokens, all.drafts_accepted * 5 / 4);
   for (const kv::MissReason reason :
        {kv::MissReason::kNone, kv::MissReason::kSharingOff, kv::MissReason::kPromptLogprobs,

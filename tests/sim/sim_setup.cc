@@ -226,6 +226,21 @@ void draw_itl_target(std::uint64_t seed, SimSetup& setup) {
   setup.core.scheduler.itl_target_s = 1e-9 * static_cast<double>(dice.between(1, 200'000));
 }
 
+// A model drafts in a third of the seeds without drafts of the simulation's own, in a cache that
+// may be too small for it. It has dice of its own, as those above.
+void draw_draft_model(std::uint64_t seed, SimSetup& setup) {
+  using speculate::DraftMethod;
+  Dice dice(seed + 6'000'023);
+  if (setup.drafts || !dice.one_in(3)) return;
+  setup.draft_model_blocks = static_cast<std::uint32_t>(dice.between(1, 80));
+  setup.draft_vocabulary = setup.model.vocabulary - (dice.one_in(8) ? 1 : 0);
+  speculate::SpeculationOptions& options = setup.core.speculation;
+  if (dice.one_in(2)) options.methods = {};
+  options.methods.insert(DraftMethod::kDraftModel);
+  options.weighs_costs = dice.one_in(2);
+  options.tokens_max = static_cast<std::uint32_t>(dice.between(1, 12));
+}
+
 // Requests whose text ends before their tokens would end them, with dice of their own as well.
 void draw_text_ends(std::uint64_t seed, SimSetup& setup) {
   Dice dice(seed + 4'000'037);
@@ -295,6 +310,7 @@ SimSetup draw_setup(std::uint64_t seed) {
   draw_sessions(seed, setup);
   draw_policies(seed, setup);
   draw_speculation(seed, setup);
+  draw_draft_model(seed, setup);
   draw_selections(seed, setup);
   draw_text_ends(seed, setup);
   draw_itl_target(seed, setup);

@@ -59,11 +59,13 @@ struct SimSetup {
   std::vector<sched::TenantLimits> tenants;  // the tenants beside tenant 0
   std::vector<LimitChange> limit_changes;    // ordered by time
   std::uint32_t launches_ahead = 0;
-  std::vector<SimStoreOptions> stores;  // tiers outside the pool
-  std::int64_t space_known_ns = 0;      // pages have no address outside before this time
-  bool crossed = false;                 // requests ask for the same tokens in several regions
-  std::int64_t removal_ns = 0;          // when tenant 1 is removed everywhere; 0: never
-  bool drafts = false;                  // drafts of every kind, right and wrong (sim_drafter.h)
+  std::vector<SimStoreOptions> stores;   // tiers outside the pool
+  std::int64_t space_known_ns = 0;       // pages have no address outside before this time
+  bool crossed = false;                  // requests ask for the same tokens in several regions
+  std::int64_t removal_ns = 0;           // when tenant 1 is removed everywhere; 0: never
+  bool drafts = false;                   // drafts of every kind, right and wrong (sim_drafter.h)
+  std::uint32_t draft_model_blocks = 0;  // of the cache of a draft model; 0: no model drafts
+  std::uint32_t draft_vocabulary = 0;    // its vocabulary may lack tokens
   std::int64_t step_ns_max = 1000;
   std::int64_t retain_ns_max = 100'000;
   std::vector<PlannedRequest> requests;  // ordered by arrival

@@ -67,17 +67,27 @@ engine::Collected ToyRunner::collect() {
   return {samples_, scores_};
 }
 
+TokenId ToyRunner::choose(const engine::LaunchSample& job, Digest seen) const {
+  return model_.choose(seen, static_cast<const engine::OpenSequence*>(job.handle)->index);
+}
+
+TokenId ToyDraftRunner::choose(const engine::LaunchSample& /*job*/, Digest seen) const {
+  constexpr std::uint64_t kOneWrongIn = 6;
+  const TokenId token = model().choose(seen, 0);
+  if (mix(seen, 1) % kOneWrongIn != 0) return token;
+  return TokenId((token.value() + 1) % model().vocabulary);
+}
+
 // Behind the first token that is not its draft token there are errors, which nobody may see.
 void ToyRunner::sample(const engine::LaunchSample& job, std::span<const TokenId> drafts,
                        std::span<const Digest> seen) {
-  const auto* const answer = static_cast<const engine::OpenSequence*>(job.handle);
   bool goes_on = true;
   for (std::size_t i = 0; i <= drafts.size(); ++i) {
     if (!goes_on) {
       samples_.emplace_back(Error{ErrorCode::kCorrupt, "a row behind the first other token"});
       continue;
     }
-    const TokenId token = model_.choose(seen[job.row + i], answer->index);
+    const TokenId token = choose(job, seen[job.row + i]);
     last_chosen_[job.handle] = token;
     samples_.emplace_back(engine::SampledToken{.token = token, .score = {}});
     goes_on = i < drafts.size() && token == drafts[i];

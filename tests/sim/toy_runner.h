@@ -22,7 +22,7 @@ enum class Sabotage : std::uint8_t {
   kFreedTooEarly,  // a block that a launch reads is overwritten
 };
 
-class ToyRunner final : public engine::Runner {
+class ToyRunner : public engine::Runner {
  public:
   ToyRunner(const ToyModel& model, std::uint32_t blocks, std::uint32_t block_tokens,
             std::uint32_t launches_ahead);
@@ -45,6 +45,11 @@ class ToyRunner final : public engine::Runner {
   void sabotage(Sabotage kind) { sabotage_ = kind; }
   bool sabotaged() const { return sabotaged_; }
   std::uint64_t tokens_computed() const { return rows_computed_; }
+
+ protected:
+  const ToyModel& model() const { return model_; }
+  // Returns the token behind a row that a job samples.
+  virtual TokenId choose(const engine::LaunchSample& job, Digest seen) const;
 
  private:
   struct Rows {
@@ -92,6 +97,16 @@ class ToyRunner final : public engine::Runner {
   bool sabotaged_ = false;
   std::uint64_t rows_computed_ = 0;
   std::uint32_t drafts_max_ = 0;
+};
+
+// ToyDraftRunner computes the draft model: as the toy model for the first sequence of a request,
+// with a wrong token now and then; the forks of a request would draw others.
+class ToyDraftRunner final : public ToyRunner {
+ public:
+  using ToyRunner::ToyRunner;
+
+ private:
+  TokenId choose(const engine::LaunchSample& job, Digest seen) const override;
 };
 
 }  // namespace pagoda::sim

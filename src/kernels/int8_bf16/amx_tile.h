@@ -45,8 +45,8 @@ struct alignas(64) AmxTileConfig {
 static_assert(sizeof(AmxTileConfig) == 64);
 
 // Whether tiles are multiplied as such: by a unit for it, or in its place by plain C++. Vector
-// instructions have better ways, and the same sums.
-#if (defined(__AVX2__) && !defined(__AMX_BF16__)) || defined(__ARM_FEATURE_MATMUL_INT8)
+// instructions have better ways, and the same sums: on x86 only the sets of tiles are told so.
+#if (defined(__AVX2__) && !defined(PAGODA_HAS_TILES)) || defined(__ARM_FEATURE_MATMUL_INT8)
 inline constexpr bool kMultipliesTiles = false;
 #else
 inline constexpr bool kMultipliesTiles = true;

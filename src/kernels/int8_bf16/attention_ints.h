@@ -99,10 +99,14 @@ struct ColumnRange {
   std::size_t end;
 };
 
-#if defined(__ARM_FEATURE_MATMUL_INT8) || (defined(__AVX2__) && !defined(__AMX_INT8__))
+#if defined(__AVX2__) || defined(__ARM_FEATURE_MATMUL_INT8)
 
-template <int Lefts>
-[[gnu::noinline]] void compute_int_scores(TileScope&, const QueryBlock& tile) {
+// Up to so many queries are multiplied by rows (int_products.h), more by tiles. A matrix unit loads
+// and stores its tiles for 16 keys, whatever the number of queries: those of one token, heads of
+// one KV head, are done in one pass of rows before. Sums are exact either way.
+inline constexpr std::size_t kQueriesByRows = kMultipliesTiles ? 4 : kCallQueries;
+
+[[gnu::noinline]] inline void score_by_rows(const QueryBlock& tile) {
   const AttentionScratch& parts = tile.call.parts;
   const auto* const queries = reinterpret_cast<const std::byte*>(parts.queries);
   const IntGroups groups = key_groups(tile);
@@ -120,16 +124,9 @@ template <int Lefts>
   }
 }
 
-template <int Lefts>
-void use_value_tiles(TileScope&, const QueryBlock& tile) {
-  for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
-    fetch_after_values(tile, keys);
-  }
-}
-
-// out: [queries], `stride` bytes apart, value_columns floats each: sums, not yet scaled
-template <int Lefts>
-void sum_int_values(const QueryBlock& tile, ColumnRange columns, float* out, std::size_t stride) {
+// out: as sum_int_values()
+[[gnu::noinline]] inline void weigh_by_rows(const QueryBlock& tile, ColumnRange columns, float* out,
+                                            std::size_t stride) {
   const LeftInts weights = {tile.call.parts.int_weights + tile.first_tile * kWeightTileBytes,
                             AttentionScratch::kIntWeightStride};
   for (std::size_t column = columns.begin; column < columns.end; column += 16) {
@@ -139,6 +136,12 @@ void sum_int_values(const QueryBlock& tile, ColumnRange columns, float* out, std
 }
 
 #else
+
+inline constexpr std::size_t kQueriesByRows = 0;
+inline void score_by_rows(const QueryBlock&) {}
+inline void weigh_by_rows(const QueryBlock&, ColumnRange, float*, std::size_t) {}
+
+#endif
 
 // 16 sums of each query as the nearest floats: high limbs stand in parts.highs, low ones in
 // parts.lows. Calls use(query, sums).
@@ -211,7 +214,7 @@ void multiply_key_group(const QueryBlock& tile, KvTile right, std::size_t first,
 }
 
 template <int Lefts>
-[[gnu::noinline]] void compute_int_scores(TileScope& scope, const QueryBlock& tile) {
+[[gnu::noinline]] void score_by_tiles(TileScope& scope, const QueryBlock& tile) {
   const AttentionScratch& parts = tile.call.parts;
   const IntGroups groups = key_groups(tile);
   const std::size_t rows = least(groups.size, kBlockK) / 4;
@@ -232,8 +235,9 @@ template <int Lefts>
 }
 
 template <int Lefts>
-void use_value_tiles(TileScope& scope, const QueryBlock& tile) {
-  use_int_tiles<Lefts>(scope, tile, {4, 64});
+void compute_int_scores(TileScope& scope, const QueryBlock& tile) {
+  if (tile.queries <= kQueriesByRows) return score_by_rows(tile);
+  if constexpr (kMultipliesTiles) score_by_tiles<Lefts>(scope, tile);
 }
 
 // out: [queries], `stride` bytes apart, value_columns floats each: sums, not yet scaled
@@ -267,21 +271,30 @@ void sum_int_values(const QueryBlock& tile, ColumnRange columns, float* out, std
   }
 }
 
-#endif
-
 // The values of a split by the weights that stand in the place of scores.
 template <int Lefts>
 [[gnu::noinline]] void compute_int_values(TileScope& scope, const QueryBlock& tile, float* out,
                                           std::size_t stride) {
   const IntGroups groups = value_groups(tile);
-  use_value_tiles<Lefts>(scope, tile);
+  const bool by_rows = tile.queries <= kQueriesByRows;
+  if (by_rows) {
+    for (std::size_t keys = tile.first_tile; keys < tile.last_tile; ++keys) {
+      fetch_after_values(tile, keys);
+    }
+  } else if constexpr (kMultipliesTiles) {
+    use_int_tiles<Lefts>(scope, tile, {4, 64});
+  }
   for (std::size_t group = 0; group < groups.count; ++group) {
     const ColumnRange columns = {group * groups.size, (group + 1) * groups.size};
     float steps[kCallQueries];
     for (std::size_t query = 0; query < tile.queries; ++query) {
       steps[query] = put_int_weights(tile, query, group);
     }
-    sum_int_values<Lefts>(tile, columns, out, stride);
+    if (by_rows) {
+      weigh_by_rows(tile, columns, out, stride);
+    } else if constexpr (kMultipliesTiles) {
+      sum_int_values<Lefts>(tile, columns, out, stride);
+    }
     for (std::size_t query = 0; query < tile.queries; ++query) {
       float* const row = out + query * (stride / sizeof(float));
       for (std::size_t column = columns.begin; column < columns.end; column += kLanes) {
