@@ -27,9 +27,10 @@ std::string quoted(const Json& token) {
 
 std::string place_text(const Json& at) {
   const std::string source = at.at("source");
-  const std::string where = at.at("message").is_null()
-                                ? source
-                                : fmt::format("messages[{}] ({})", count(at["message"]), source);
+  const std::string where =
+      at.at("path").is_null()
+          ? source
+          : fmt::format("{} ({})", at["path"].get_ref<const std::string&>(), source);
   return fmt::format("{}, character {}", where, count(at.at("character")));
 }
 

@@ -14,6 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// No answer of a model is at hand: those of the check are in the tokenizer's own tokens.
+constexpr const char* kUnderAGrammar =
+    "required and strict calls, the generic form and structured answers may come in other tokens "
+    "than those of their text ({ for {\"), and are then computed again from there on: not counted "
+    "here, cache_explain names it";
+
 Json loss_json(const chat::TurnLoss& loss) {
   Json json = {{"turn", loss.turn},
                {"cached_tokens", loss.cached_tokens},
@@ -53,6 +59,7 @@ std::string template_report_json(const TemplateReport& report) {
     turns.push_back(std::move(entry));
   }
   json["next_turns"] = std::move(turns);
+  json["under_a_grammar"] = kUnderAGrammar;
   return terminal::json_text(json) + "\n";
 }
 
@@ -88,7 +95,7 @@ std::string template_report_text(const TemplateReport& report) {
                           quoted(loss.became), terminal::worded(loss.fix));
     }
   }
-  return text;
+  return text + fmt::format("under a grammar\n  {}\n", kUnderAGrammar);
 }
 
 }  // namespace pagoda::inspect

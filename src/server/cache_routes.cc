@@ -36,7 +36,8 @@ Routed act_on_cache(const HttpRequest& request, const ServerState& state,
       ended = end_session(body, model, request);
       return {};
     }
-    return read_any_completion(std::move(body), model, reading_terms(request, state, memory));
+    return read_any_completion(std::move(body), !request.anthropic_version.empty(), model,
+                               reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();
   if (ended) return ended;
@@ -57,7 +58,8 @@ Routed explain(const HttpRequest& request, const ServerState& state, bool estima
   const auto read = [&] {
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
-    return read_any_completion(read_body(request, model, memory), model,
+    return read_any_completion(read_body(request, model, memory),
+                               !request.anthropic_version.empty(), model,
                                reading_terms(request, state, memory));
   };
   CompletionRequest asked = read();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -199,12 +198,7 @@ CompactionTask read_chat_compaction(const HttpRequest& request, const ServerStat
 
 // The item that a message of the chat comes from: "input[12]". Messages of users come from items.
 std::size_t item_of(const MessagePlace& place) {
-  constexpr std::string_view kInput = "input[";
-  std::size_t index = 0;
-  if (!place.path.starts_with(kInput)) return index;
-  const char* const begin = place.path.data() + kInput.size();
-  std::from_chars(begin, place.path.data() + place.path.size(), index);
-  return index;
+  return OwnPaths::list_index(place.path).value_or(0);
 }
 
 HttpReply uncompacted_response(Json input, const ServedModel& model) {

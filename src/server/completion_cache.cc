@@ -4,6 +4,7 @@
 #include "server/api/cache_explain.h"
 #include "server/api/cached_ranges.h"
 #include "server/api/kv_estimate.h"
+#include "server/api/prompt_position.h"
 #include "server/api/retain.h"
 #include "server/completion.h"
 
@@ -61,13 +62,8 @@ Json Completion::truncated() const {
 
 // The lines as the model got them, and what that saved.
 Json Completion::normalised() const {
-  const Prompt& prompt = request_.prompts.front();
-  Json lines = Json::array();
-  for (const NormalisedText& line : prompt.normalised) {
-    lines.push_back(
-        {{"rule", rule_name(line.rule)}, {"message", line.message}, {"served", line.served}});
-  }
-  return {{"lines", std::move(lines)}, {"tokens_saved", usage().normalised_tokens()}};
+  return {{"lines", normalised_lines_json(request_.prompts.front())},
+          {"tokens_saved", usage().normalised_tokens()}};
 }
 
 // The option without which nothing is retained; empty: there is a budget.

@@ -127,6 +127,19 @@ void Automaton::follow(Pc pc, std::uint32_t frame) {
       return;
     case Op::kCountStep:
       return visit(at.next, counted(frame));
+    case Op::kMeasure:
+      return visit(at.next, push(kMeasureFrame, program_->bounds[at.extra], frame));
+    case Op::kCharacter: {
+      const Frame& measure = frames_[frame];
+      const CountBounds left = {less_one(measure.missing), less_one(measure.room)};
+      const bool fits =
+          measure.room > 0 && program_->lengths.has_any(at.extra, left.missing, left.room);
+      if (fits) visit(at.next, push(kMeasureFrame, left, measure.parent));
+      return;
+    }
+    case Op::kMeasured:
+      if (frames_[frame].missing == 0) visit(at.next, frames_[frame].parent);
+      return;
     default:
       reading_.push_back({pc, frame});
   }

@@ -95,6 +95,8 @@ class Automaton {
  private:
   static constexpr std::uint16_t kUnknown = 0xFFFF;
   static constexpr std::uint32_t kCounterFrame = 0xFFFFFFFF;  // in place of a return
+  // Likewise. What may follow depends on the count to the end: it is never written as kUnbounded.
+  static constexpr std::uint32_t kMeasureFrame = 0xFFFFFFFE;
   static constexpr std::uint32_t kNotComputed = 0xFFFFFFFF;
 
   struct Frame {

@@ -83,6 +83,8 @@ class CompletionDepths {
     const Instruction& at = program_.code[pc];
     std::uint32_t depth = depths_[from];
     if (at.op == Op::kCall) depth = std::max(depths_[at.next] + 1, depths_[at.extra]);
+    // The measure's frame counts for the instructions behind its text, too, where it is gone.
+    if (at.op == Op::kMeasure) ++depth;
     if (at.op == Op::kCount) {
       const std::uint32_t body = needs_body(pc) ? depths_[program_.code[at.next].next] : 0;
       depth = std::max(body + 1, depths_[behind_count(at)]);

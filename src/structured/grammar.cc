@@ -33,7 +33,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::compile(const GrammarTree& tree,
 std::uint64_t Grammar::bytes() const {
   return program_->code.size() * (sizeof(Instruction) + sizeof(std::uint32_t)) +
          program_->targets.size() * sizeof(Pc) + program_->sets.size() * sizeof(ByteSet) +
-         program_->bounds.size() * sizeof(CountBounds);
+         program_->bounds.size() * sizeof(CountBounds) + program_->lengths.bits() / 8;
 }
 
 Result<GrammarNodeId> GrammarBuilder::choice(std::vector<std::string> texts) {

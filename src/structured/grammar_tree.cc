@@ -74,6 +74,11 @@ GrammarNodeId GrammarTree::repeat(GrammarNodeId child, std::uint32_t least, std:
   return add({.kind = NodeKind::kRepeat, .a = least, .b = most}, {child});
 }
 
+GrammarNodeId GrammarTree::character(GrammarNodeId code_point) {
+  if (code_point == never()) return never();
+  return add({.kind = NodeKind::kCharacter}, {code_point});
+}
+
 GrammarNodeId GrammarTree::json_string(std::uint32_t least, std::uint32_t most) {
   if (least > most) return never();
   return add({.kind = NodeKind::kString, .a = least, .b = most});

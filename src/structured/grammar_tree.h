@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kUnbounded = std::numeric_limits<std::uint32_t>::
 // number can be made a multiple of it.
 inline constexpr std::uint32_t kIntegerDigitsMax = 18;
 inline constexpr std::uint32_t kMultipleOfMax = 512;
+inline constexpr std::uint32_t kMultiplePlacesMax = 6;
 
 enum class NodeKind : std::uint8_t {
   kNever,         // nothing matches
@@ -37,7 +38,10 @@ enum class NodeKind : std::uint8_t {
   kRule,          // rule a
   kString,        // a JSON string of a to b code points, with its quotes
   kOtherKey,      // a JSON string that is none of choices[a], with its quotes
-  kMultiple,      // a multiple of a, above 0, of up to kIntegerDigitsMax digits
+  kMultiple,      // a multiple of a, above 0, in units of the last of b places behind the point,
+                  // with up to kIntegerDigitsMax digits before it
+  kCharacter,     // the child, which is one code point: what kMeasured counts
+  kMeasured,      // those texts of the child that have from a to b times a kCharacter
   kCommit,        // the empty text: what leads here is the only way to go on from here
 };
 
@@ -67,9 +71,16 @@ class GrammarTree {
   // The names as they stand between quotes, with escapes where JSON wants them.
   GrammarNodeId other_key(std::vector<std::string> names);
 
-  // `divisor` is 2 to kMultipleOfMax.
-  GrammarNodeId multiple(std::uint32_t divisor) {
-    return add({.kind = NodeKind::kMultiple, .a = divisor});
+  // `divisor` is 2 to kMultipleOfMax, `places` 0 to kMultiplePlacesMax.
+  GrammarNodeId multiple(std::uint32_t divisor, std::uint32_t places = 0) {
+    return add({.kind = NodeKind::kMultiple, .a = divisor, .b = places});
+  }
+
+  GrammarNodeId character(GrammarNodeId code_point);
+  // The child has no rules, and its characters are marked by character(); some text of it has a
+  // length from `least` to `most` (text_lengths.h), which may be kUnbounded.
+  GrammarNodeId measured(GrammarNodeId child, std::uint32_t least, std::uint32_t most) {
+    return add({.kind = NodeKind::kMeasured, .a = least, .b = most}, {child});
   }
 
   // The empty text. A text that can be read up to here in one way goes on from here in no other

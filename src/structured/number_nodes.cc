@@ -277,9 +277,17 @@ GrammarNodeId integers(GrammarTree& tree, const IntegerRange& range) {
   return tree.alternatives({range.low < 0 ? negative : tree.never(), positive});
 }
 
-GrammarNodeId multiples(GrammarTree& tree, std::uint32_t divisor) {
-  return tree.alternatives({tree.literal("0"), tree.sequence({tree.optional(tree.literal("-")),
-                                                              tree.multiple(divisor)})});
+bool is_zero(const std::optional<NumberBound>& bound) { return bound && bound->value.is_zero(); }
+
+// Bounds say at most on which side of 0.
+GrammarNodeId multiples(GrammarTree& tree, std::uint32_t divisor, std::uint32_t places,
+                        const NumberBounds& bounds) {
+  const bool excludes_zero =
+      (bounds.low && bounds.low->excluded) || (bounds.high && bounds.high->excluded);
+  const GrammarNodeId size = tree.multiple(divisor, places);
+  const GrammarNodeId below = tree.sequence({tree.literal("-"), size});
+  return tree.alternatives({excludes_zero ? tree.never() : tree.literal("0"),
+                            bounds.low ? tree.never() : below, bounds.high ? tree.never() : size});
 }
 
 std::int64_t divided_up(std::int64_t value, std::int64_t divisor) {
@@ -289,31 +297,72 @@ std::int64_t divided_down(std::int64_t value, std::int64_t divisor) {
   return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
-Result<GrammarNodeId> integer_multiples(GrammarTree& tree, const NumberBounds& bounds) {
-  const std::optional<std::int64_t> divisor = to_integer(*bounds.multiple_of);
+// A number in units of the last of so many places behind the point.
+std::string with_places(std::int64_t value, std::uint32_t places) {
+  std::string digits = std::to_string(value < 0 ? -value : value);
+  if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
+  if (places > 0) {
+    digits.insert(digits.size() - places, ".");
+    while (digits.back() == '0') digits.pop_back();
+    if (digits.back() == '.') digits.pop_back();
+  }
+  return (value < 0 ? "-" : "") + digits;
+}
+
+Decimal moved_left(Decimal decimal, std::uint32_t places) {
+  for (std::uint32_t i = 0; i < places; ++i) {
+    const char digit = decimal.fraction.empty() ? '0' : decimal.fraction.front();
+    if (!decimal.fraction.empty()) decimal.fraction.erase(0, 1);
+    if (!decimal.whole.empty() || digit != '0') decimal.whole += digit;
+  }
+  return decimal;
+}
+
+std::optional<NumberBound> moved_left(std::optional<NumberBound> bound, std::uint32_t places) {
+  if (bound) bound->value = moved_left(bound->value, places);
+  return bound;
+}
+
+// Multiples of a number with `places` digits behind the point, which are counted in units of the
+// last.
+Result<GrammarNodeId> listed_multiples(GrammarTree& tree, const NumberBounds& given,
+                                       std::uint32_t places) {
+  const std::optional<std::int64_t> divisor = to_integer(moved_left(*given.multiple_of, places));
   if (!divisor || *divisor <= 0) {
     return Error{ErrorCode::kUnsupported,
-                 "multipleOf: of integers it must be an integer of at most 18 digits above 0"};
+                 "multipleOf: it must have at most 18 digits and be above 0"};
   }
+  const NumberBounds bounds = {moved_left(given.low, places), moved_left(given.high, places), {}};
   ASSIGN_OR_RETURN(const IntegerRange range, integer_range(bounds));
-  if (*divisor == 1) return integers(tree, range);
+  if (*divisor == 1 && places == 0) return integers(tree, range);
   const std::int64_t first = divided_up(range.low, *divisor);
   const std::int64_t last = divided_down(range.high, *divisor);
+  if (first > last) return tree.never();
   if (last - first < kMultiplesListedMax) {
     std::vector<std::string> texts;
-    for (std::int64_t i = first; i <= last; ++i) texts.push_back(std::to_string(i * *divisor));
+    for (std::int64_t i = first; i <= last; ++i) texts.push_back(with_places(i * *divisor, places));
     return tree.choice(std::move(texts));
   }
-  if (bounds.low || bounds.high) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("multipleOf: with bounds, more than {} multiples are not supported",
-                             kMultiplesListedMax)};
+  const bool is_one_side = (!bounds.low || (is_zero(bounds.low) && !bounds.high)) &&
+                           (!bounds.high || is_zero(bounds.high));
+  if (!is_one_side) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("multipleOf: with bounds, except one that is 0, more than {} multiples "
+                    "are not supported",
+                    kMultiplesListedMax)};
   }
   if (*divisor > kMultipleOfMax) {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("multipleOf: {} is above {}", *divisor, kMultipleOfMax)};
+                 fmt::format("multipleOf: {} is above {}", with_places(*divisor, places),
+                             with_places(kMultipleOfMax, places))};
   }
-  return multiples(tree, static_cast<std::uint32_t>(*divisor));
+  return multiples(tree, static_cast<std::uint32_t>(*divisor), places, bounds);
+}
+
+Result<GrammarNodeId> integer_multiples(GrammarTree& tree, const NumberBounds& bounds) {
+  if (bounds.multiple_of->is_integer()) return listed_multiples(tree, bounds, 0);
+  return Error{ErrorCode::kUnsupported, "multipleOf: of integers it must be an integer"};
 }
 
 }  // namespace
@@ -370,9 +419,14 @@ Result<GrammarNodeId> number_node(GrammarTree& tree, const NumberBounds& bounds)
     const bool is_power_of_ten = unit.whole.empty() &&
                                  unit.fraction.find_first_not_of('0') == unit.fraction.size() - 1 &&
                                  unit.fraction.back() == '1' && !unit.negative;
+    if (!is_power_of_ten && unit.fraction.size() <= kMultiplePlacesMax) {
+      return listed_multiples(tree, bounds, static_cast<std::uint32_t>(unit.fraction.size()));
+    }
     if (!is_power_of_ten || unit.fraction.size() > kFractionDigitsMax) {
       return Error{ErrorCode::kUnsupported,
-                   "multipleOf: a fraction must be a power of ten, such as 0.01"};
+                   fmt::format("multipleOf: a fraction must be a power of ten, such as 0.01, or "
+                               "have at most {} digits behind the point",
+                               kMultiplePlacesMax)};
     }
     fraction_digits = std::min(fraction_digits, static_cast<std::uint32_t>(unit.fraction.size()));
   }

@@ -112,8 +112,13 @@ struct Quantifier {
 class PatternReader {
  public:
   PatternReader(std::string_view pattern, PatternMatch match, CharacterForm form, GrammarTree& tree,
-                const CodePointSet& left_out)
-      : cursor_(pattern), match_(match), form_(form), tree_(tree), left_out_(left_out) {}
+                const CodePointSet& left_out, bool measured)
+      : cursor_(pattern),
+        match_(match),
+        form_(form),
+        tree_(tree),
+        left_out_(left_out),
+        measured_(measured) {}
 
   Result<Pattern> read_all() {
     ASSIGN_OR_RETURN(Pattern pattern, read_alternatives(0));
@@ -204,8 +209,9 @@ class PatternReader {
   }
 
   GrammarNodeId any_character() {
-    return character_node(tree_, CodePointSet::all().without(left_out_), form_);
+    return marked(character_node(tree_, CodePointSet::all().without(left_out_), form_));
   }
+  GrammarNodeId marked(GrammarNodeId node) { return measured_ ? tree_.character(node) : node; }
 
   Result<Pattern> read_term(std::size_t depth) {
     ASSIGN_OR_RETURN(Pattern atom, read_atom(depth));
@@ -258,14 +264,14 @@ class PatternReader {
   Result<Pattern> one_of(const CodePointSet& set) {
     const CodePointSet kept = set.without(left_out_);
     if (kept.empty() && !set.empty()) return wants_left_out();
-    const GrammarNodeId node = character_node(tree_, kept, form_);
+    const GrammarNodeId node = marked(character_node(tree_, kept, form_));
     return Pattern{node, 1, 1, run_of(node)};
   }
   Result<Pattern> one(std::uint32_t code_point) {
     if (left_out_.contains(code_point)) return wants_left_out();
     std::string bytes;
     append_character(code_point, form_, bytes);
-    const GrammarNodeId node = tree_.literal(bytes);
+    const GrammarNodeId node = marked(tree_.literal(bytes));
     return Pattern{node, 1, 1, run_of(node)};
   }
 
@@ -414,18 +420,19 @@ class PatternReader {
   CharacterForm form_;
   GrammarTree& tree_;
   const CodePointSet& left_out_;
+  bool measured_;
 };
 
 }  // namespace
 
 Result<Pattern> read_pattern(std::string_view pattern, PatternMatch match, CharacterForm form,
-                             GrammarTree& tree, const CodePointSet& left_out) {
+                             GrammarTree& tree, const CodePointSet& left_out, bool measured) {
   if (pattern.size() > kPatternBytesMax) {
     return Error{ErrorCode::kOutOfRange, fmt::format("has {} bytes, expected at most {}",
                                                      pattern.size(), kPatternBytesMax)};
   }
   if (!is_utf8(pattern)) return Error{ErrorCode::kInvalidArgument, "is not UTF-8"};
-  return PatternReader(pattern, match, form, tree, left_out).read_all();
+  return PatternReader(pattern, match, form, tree, left_out, measured).read_all();
 }
 
 }  // namespace pagoda::structured

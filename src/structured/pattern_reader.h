@@ -47,8 +47,9 @@ struct Pattern {
 };
 
 // No text has a character of `left_out`, which is normalised; an error for an expression that
-// wants one.
+// wants one. `measured`: characters are marked, for GrammarTree::measured().
 Result<Pattern> read_pattern(std::string_view pattern, PatternMatch match, CharacterForm form,
-                             GrammarTree& tree, const CodePointSet& left_out = {});
+                             GrammarTree& tree, const CodePointSet& left_out = {},
+                             bool measured = false);
 
 }  // namespace pagoda::structured

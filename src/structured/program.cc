@@ -9,6 +9,7 @@
 
 #include "structured/completion_depth.h"
 #include "structured/grammar_facts.h"
+#include "structured/measured_lengths.h"
 #include "structured/string_automaton.h"
 
 namespace pagoda::structured {
@@ -33,6 +34,12 @@ class ProgramEmitter {
     if (!too_large_) program_.entry = emit(root, return_);
     if (too_large_) {
       const std::string place = rule_ ? tree_.rule_names()[*rule_] + ": " : "";
+      if (lengths_too_large_) {
+        return Error{ErrorCode::kOutOfRange,
+                     fmt::format("{}a pattern together with minLength or maxLength is too large: "
+                                 "its characters times the length are more than {}",
+                                 place, kLengthBitsMax)};
+      }
       return Error{
           ErrorCode::kOutOfRange,
           fmt::format("{}the grammar needs more than {} instructions", place, kInstructionsMax)};
@@ -114,7 +121,11 @@ class ProgramEmitter {
       case NodeKind::kOtherKey:
         return emit_other_key(tree_.choices()[node.a], next);
       case NodeKind::kMultiple:
-        return emit_multiple(node.a, next);
+        return emit_multiple(node.a, node.b, next);
+      case NodeKind::kCharacter:
+        return emit_character(child(node, 0), next);
+      case NodeKind::kMeasured:
+        return emit_measured(node, next);
       case NodeKind::kCommit:
         has_commit_ = true;
         return add({.op = Op::kCommit, .next = next});
@@ -212,6 +223,7 @@ class ProgramEmitter {
     if (facts_.productive[body] == 0)
       return next;  // the least is 0, or the node would match nothing
     const bool nullable = facts_.nullable[body] != 0;
+    if (measures_) return emit_copies(body, node, next);
     if (node.b == kUnbounded && (node.a == 0 || nullable)) return emit_star(body, next);
     if (node.b == kUnbounded && node.a == 1) return emit(body, emit_star(body, next));
     // A nullable body needs no counter: each of its copies may match nothing.
@@ -237,6 +249,44 @@ class ProgramEmitter {
     const Pc split = add_split({emit(body, loop), next});
     program_.code[loop].next = split;
     return loop;
+  }
+
+  // Measured texts have no counters, so that what may follow an instruction is one set of lengths.
+  Pc emit_copies(GrammarNodeId body, const GrammarNode& node, Pc next) {
+    Pc copy = node.b == kUnbounded ? emit_star(body, next) : next;
+    for (std::uint32_t i = node.a; i < node.b && node.b != kUnbounded && !too_large_; ++i) {
+      copy = add_split({emit(body, copy), next});
+    }
+    for (std::uint32_t i = 0; i < node.a && !too_large_; ++i) copy = emit(body, copy);
+    return copy;
+  }
+
+  Pc emit_character(GrammarNodeId code_point, Pc next) {
+    const Pc body = emit(code_point, next);
+    if (!measures_ || body == kFailPc) return body;
+    characters_.push_back({add({.op = Op::kCharacter, .next = body}), next});
+    return characters_.back().pc;
+  }
+
+  Pc emit_measured(const GrammarNode& node, Pc next) {
+    const Pc end = add({.op = Op::kMeasured, .next = next});
+    measures_ = true;
+    characters_.clear();
+    const Pc body = emit(child(node, 0), end);
+    measures_ = false;
+    if (body == kFailPc || too_large_) return kFailPc;
+    const CountBounds bounds = {node.a, node.b};
+    const std::uint64_t bits =
+        std::uint64_t{characters_.size()} * ((node.b == kUnbounded ? node.a : node.b) + 64);
+    if (bits + program_.lengths.bits() > kLengthBitsMax) {
+      lengths_too_large_ = too_large_ = true;
+      return kFailPc;
+    }
+    find_lengths(program_, end, bounds, characters_);
+    program_.bounds.push_back(bounds);
+    return add({.op = Op::kMeasure,
+                .next = body,
+                .extra = static_cast<std::uint32_t>(program_.bounds.size() - 1)});
   }
 
   // The instructions of a string's body, one a state; returns that of kBody.
@@ -302,22 +352,58 @@ class ProgramEmitter {
     return static_cast<std::uint8_t>('0' + digit);
   }
 
+  // A digit behind remainder `at`: one branch a digit that leads somewhere.
+  void add_digits(std::uint32_t divisor, std::uint32_t at, const std::vector<Pc>& to,
+                  std::vector<Pc>& targets, std::uint32_t first = 0) {
+    for (std::uint32_t digit = first; digit <= 9; ++digit) {
+      const Pc next = to[(at * 10 + digit) % divisor];
+      if (next == kFailPc) continue;
+      targets.push_back(add_range(digit_byte(digit), digit_byte(digit), next));
+    }
+  }
+
+  // Returns the end of a number, by the remainder of the digits before the point. `nought` gets
+  // the whole of one whose digits before the point are 0, and which is not 0.
+  std::vector<Pc> emit_places(std::uint32_t divisor, std::uint32_t places, Pc next, Pc& nought) {
+    // ends[r]: behind as many places as were gone through, counted from the last one.
+    std::vector<Pc> ends(divisor, kFailPc);
+    ends[0] = next;
+    nought = kFailPc;
+    for (std::uint32_t left = 1; left <= places; ++left) {
+      std::uint64_t power = 1;  // of ten
+      for (std::uint32_t i = 0; i < left; ++i) power *= 10;
+      std::vector<Pc> zeros;
+      if (nought != kFailPc) zeros.push_back(add_range('0', '0', nought));
+      add_digits(divisor, 0, ends, zeros, 1);
+      nought = add_split(std::move(zeros));
+      std::vector<Pc> longer(divisor);
+      for (std::uint32_t remainder = 0; remainder < divisor; ++remainder) {
+        std::vector<Pc> targets;
+        add_digits(divisor, remainder, ends, targets);
+        Pc point = add_split(std::move(targets));
+        if (left == places && point != kFailPc) point = add_range('.', '.', point);
+        const bool may_end = remainder * power % divisor == 0;
+        longer[remainder] = add_split({may_end ? next : kFailPc, point});
+      }
+      ends = std::move(longer);
+    }
+    if (nought != kFailPc) nought = add_bytes("0.", nought);
+    return ends;
+  }
+
   // Digits by the remainder of those so far. All but the last three are counted: from any remainder
   // three digits lead to a multiple, so that no number ends at the limit without being one.
-  Pc emit_multiple(std::uint32_t divisor, Pc next) {
+  Pc emit_multiple(std::uint32_t divisor, std::uint32_t places, Pc next) {
     constexpr std::uint32_t kLastDigits = 3;
     // tails[r]: up to so many digits as were gone through that make a multiple of remainder r.
-    std::vector<Pc> tails(divisor, kFailPc);
-    tails[0] = next;
+    Pc nought = kFailPc;
+    const std::vector<Pc> ends = emit_places(divisor, places, next, nought);
+    std::vector<Pc> tails = ends;
     for (std::uint32_t i = 0; i < kLastDigits; ++i) {
       std::vector<Pc> longer(divisor);
       for (std::uint32_t remainder = 0; remainder < divisor; ++remainder) {
-        std::vector<Pc> targets = {remainder == 0 ? next : kFailPc};
-        for (std::uint32_t digit = 0; digit <= 9; ++digit) {
-          const Pc tail = tails[(remainder * 10 + digit) % divisor];
-          if (tail == kFailPc) continue;
-          targets.push_back(add_range(digit_byte(digit), digit_byte(digit), tail));
-        }
+        std::vector<Pc> targets = {ends[remainder]};
+        add_digits(divisor, remainder, tails, targets);
         longer[remainder] = add_split(std::move(targets));
       }
       tails = std::move(longer);
@@ -339,7 +425,7 @@ class ProgramEmitter {
     }
     program_.bounds.push_back({0, kIntegerDigitsMax - 1 - kLastDigits});
     const auto bounds = static_cast<std::uint32_t>(program_.bounds.size() - 1);
-    std::vector<Pc> targets;
+    std::vector<Pc> targets = {nought};
     for (std::uint32_t digit = 1; digit <= 9; ++digit) {
       const Pc count = add({.op = Op::kCount, .next = loops[digit % divisor], .extra = bounds});
       targets.push_back(add_range(digit_byte(digit), digit_byte(digit), count));
@@ -352,6 +438,9 @@ class ProgramEmitter {
   Program program_;
   Pc return_ = 0;
   bool too_large_ = false;
+  bool lengths_too_large_ = false;
+  bool measures_ = false;                      // what is emitted is within a kMeasured
+  std::vector<MeasuredCharacter> characters_;  // of it
   bool has_commit_ = false;
   std::uint64_t steps_ = 0;
   std::optional<RuleId> rule_;     // the last one that was emitted

@@ -36,6 +36,10 @@ enum class Op : std::uint8_t {
   kCountLoop,  // next while the counter has room; pops it and goes to extra where nothing is
                // missing
   kCountStep,  // counts one, then next
+  kMeasure,    // pushes the measure bounds[extra], then next
+  kCharacter,  // counts one on the measure, where the text behind the character can still have a
+               // length that fits, then next; what it can have is row `extra` of lengths
+  kMeasured,   // next where nothing is missing; pops the measure
 };
 
 struct Instruction {
@@ -53,11 +57,33 @@ struct CountBounds {
   std::uint32_t room = kUnbounded;
 };
 
+// The lengths of what may follow each character of measured texts, a row a kCharacter.
+class LengthRows {
+ public:
+  // Adds a row for lengths below `columns`, none of which can follow yet.
+  std::uint32_t add(std::uint32_t columns);
+  void set(std::uint32_t row, std::uint32_t length);
+  // Is there a length from `least` to `most`? A row that ends before `most` has no longer ones.
+  bool has_any(std::uint32_t row, std::uint32_t least, std::uint32_t most) const;
+  std::uint64_t bits() const { return std::uint64_t{64} * words_.size(); }
+
+ private:
+  struct Row {
+    std::uint32_t first = 0;  // into words_
+    std::uint32_t columns = 0;
+  };
+
+  std::vector<Row> rows_;
+  std::vector<std::uint64_t> words_;
+};
+inline constexpr std::uint64_t kLengthBitsMax = std::uint64_t{1} << 24;
+
 struct Program {
   std::vector<Instruction> code;
   std::vector<Pc> targets;
   std::vector<ByteSet> sets;
   std::vector<CountBounds> bounds;
+  LengthRows lengths = {};
   Pc entry = 0;
   std::vector<std::uint32_t> depths;  // [pc]: completion_depth.h
   // [pc]: may a kCommit follow, within the same rule? Empty where there is none.

@@ -12,6 +12,7 @@
 #include "structured/number_nodes.h"
 #include "structured/string_formats.h"
 #include "structured/text_cursor.h"
+#include "structured/text_lengths.h"
 
 namespace pagoda::structured {
 namespace {
@@ -32,24 +33,42 @@ CodePointSet first_character(std::string_view end) {
   return CodePointSet::of({{first, first}});
 }
 
+// The texts of a pattern that have as many code points as the shape wants.
+Result<GrammarNodeId> measured_text(PatternCache& patterns, CharacterForm form,
+                                    const CodePointSet& left_out, const SchemaShape& shape,
+                                    SchemaGraph& graph) {
+  constexpr std::uint64_t kWorkMax = 50'000'000;
+  constexpr std::uint64_t kWorkPerStep = 1024;
+  const StringRule& rule = shape.strings.front();
+  ASSIGN_OR_RETURN(const Pattern pattern, patterns.read(rule, form, left_out, graph, true));
+  const std::uint32_t least = std::max(pattern.least, shape.length_least);
+  const std::uint32_t most = std::min(pattern.most, shape.length_most);
+  if (least > most) return patterns.tree().never();
+  if (most != kUnbounded) {
+    std::uint64_t work = 0;
+    const std::optional<bool> is_some =
+        has_length(patterns.tree(), pattern.node, least, most, kWorkMax, work);
+    RETURN_IF_ERROR(graph.count_steps(rule.owner, work / kWorkPerStep));
+    if (!is_some) {
+      return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern",
+                            "is too large together with minLength or maxLength");
+    }
+    if (!*is_some) return patterns.tree().never();
+  }
+  return patterns.tree().measured(pattern.node, least, most);
+}
+
 // The text of a string with a pattern or format, without its quotes.
 Result<GrammarNodeId> patterned_text(PatternCache& patterns, CharacterForm form,
                                      const CodePointSet& left_out, const SchemaShape& shape,
                                      SchemaGraph& graph) {
   const StringRule& rule = shape.strings.front();
-  const auto error = [&](std::string_view what) {
-    return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", what);
-  };
   const Result<Pattern> read = patterns.read(rule, form, left_out, graph);
   if (!read.ok()) return read.error();
   const Pattern& pattern = read.value();
   GrammarNodeId body = pattern.node;
   const bool has_bounds = pattern.least < shape.length_least || pattern.most > shape.length_most;
-  if (has_bounds && !pattern.run) {
-    return error(
-        "together with minLength or maxLength one class of characters may repeat "
-        "in it, as in ^[a-z][a-z0-9]*$, and all else must have a fixed length");
-  }
+  if (has_bounds && !pattern.run) return measured_text(patterns, form, left_out, shape, graph);
   if (has_bounds) {
     body = within_bounds(patterns.tree(), *pattern.run, std::max(pattern.least, shape.length_least),
                          std::min(pattern.most, shape.length_most));
@@ -148,15 +167,16 @@ std::string scalar_text(const SchemaJson& value, const JsonNodes& json) {
 }
 
 Result<Pattern> PatternCache::read(const StringRule& rule, CharacterForm form,
-                                   const CodePointSet& left_out, SchemaGraph& graph) {
+                                   const CodePointSet& left_out, SchemaGraph& graph,
+                                   bool measured) {
   constexpr std::size_t kBytesPerStep = 8;
-  const Key key = {rule.text, rule.is_format, form, !left_out.empty()};
+  const Key key = {rule.text, rule.is_format, form, !left_out.empty(), measured};
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   const std::string text = rule.is_format ? *format_pattern(*rule.text) : *rule.text;
   RETURN_IF_ERROR(graph.count_steps(rule.owner, 1 + text.size() / kBytesPerStep));
   const PatternMatch match = rule.is_format ? PatternMatch::kWhole : PatternMatch::kSearch;
-  const Result<Pattern> read = read_pattern(text, match, form, tree_, left_out);
+  const Result<Pattern> read = read_pattern(text, match, form, tree_, left_out, measured);
   if (!read.ok()) {
     return graph.error_at(rule.owner, rule.is_format ? "format" : "pattern", read.error().message);
   }

@@ -24,10 +24,11 @@ class PatternCache {
   GrammarTree& tree() { return tree_; }
   // read_pattern() of a schema's pattern or format. The graph counts the steps.
   Result<Pattern> read(const StringRule& rule, CharacterForm form, const CodePointSet& left_out,
-                       SchemaGraph& graph);
+                       SchemaGraph& graph, bool measured = false);
 
  private:
-  using Key = std::tuple<const std::string*, bool, CharacterForm, bool>;  // …, leaves out some
+  // …, leaves out some, measured
+  using Key = std::tuple<const std::string*, bool, CharacterForm, bool, bool>;
 
   GrammarTree& tree_;
   std::map<Key, Pattern> known_;

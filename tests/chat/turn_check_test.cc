@@ -79,6 +79,43 @@ TEST(TurnCheck, TextThatMovesIsNamed) {
   EXPECT_EQ(scenario_of(all, "chat").turns.at(0).cause, "earlier_text_changes");
 }
 
+// What each of these templates does can be read in it.
+TEST(TurnCheck, NamesWhatATemplateWritesAnew) {
+  const auto with = [](const std::string& answer) {
+    return made_template("{%- for m in messages %}[{{ m.role }}]{%- if m.role == 'assistant' %}" +
+                         answer +
+                         "{%- else %}{{ m.content }}{% endif %}{{ '\n' }}{%- endfor %}"
+                         "{%- if add_generation_prompt %}[assistant]{% endif %}");
+  };
+  const std::string calls = "{% for c in m.tool_calls or [] %}<call>";
+  struct Written {
+    std::string answer;
+    std::string conversation;
+    std::string cause;
+    std::string was;  // begins with
+    std::string became;
+  };
+  const std::vector<Written> all = {
+      {"{{ m.content }}" + calls + "{{ c.function | tojson(indent=1) }}</call>{% endfor %}",
+       "tools", "call_written_anew", "", ""},
+      {"{{ m.content | upper }}", "chat", "answer_written_anew", "This is answer",
+       "THIS IS ANSWER"},
+      {"{% if m.reasoning_content is defined or not loop.last %}<think>{{ m.reasoning_content }}"
+       "</think>{% endif %}{{ m.content }}",
+       "chat, thinking off", "reasoning_inserted", "This is answer", "<think></think>"},
+  };
+  for (const Written& one : all) {
+    const TurnScenario scenario = scenario_of(checked(with(one.answer)), one.conversation);
+    ASSERT_FALSE(scenario.turns.empty()) << scenario.refusal;
+    const TurnLoss& loss = scenario.turns.at(0);
+    EXPECT_EQ(loss.cause, one.cause) << loss.was << " -> " << loss.became;
+    EXPECT_TRUE(loss.was.starts_with(one.was)) << loss.was;
+    EXPECT_TRUE(loss.became.starts_with(one.became)) << loss.became;
+    EXPECT_GT(loss.lost_tokens(), 0U);
+    EXPECT_FALSE(loss.fix.empty());
+  }
+}
+
 // What is known of published templates, read in their source.
 TEST(TurnCheck, NamesWhatPublishedTemplatesDo) {
   struct Published {

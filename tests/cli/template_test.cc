@@ -38,6 +38,7 @@ TEST(Template, JsonHasTheSame) {
   const Captured shown = check_template("qwen3", {"--json", "--turns", "2"});
   const auto report = nlohmann::json::parse(shown.out);
   EXPECT_EQ(report["tool_calls"]["from"], "derived");
+  EXPECT_THAT(report["under_a_grammar"].get<std::string>(), HasSubstr("other tokens"));
   for (const auto& conversation : report["next_turns"]) {
     ASSERT_EQ(conversation["turns"].size(), 2U);
     for (const auto& turn : conversation["turns"]) {

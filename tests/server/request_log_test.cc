@@ -49,6 +49,9 @@ TEST(RequestLog, FieldsThatNobodyKnowsAreNamed) {
                      {"temperature", 0.5},      {"suffix", ""},       {"typical_p", 1},
                      {"not \n a name", "text"}, {"metadata", nullptr}};
   EXPECT_THAT(ignored_fields(body), testing::ElementsAre("max_token", "n_predict"));
+  EXPECT_THAT(ignored_fields({{"grammar", ""}, {"guided_choice", Json::array()}, {"stop", ""}}),
+              testing::ElementsAre("grammar", "guided_choice"))
+      << "which clients send for none";
   Json many = Json::object();
   for (int i = 0; i < 20; ++i) many["field_" + std::to_string(i)] = i;
   EXPECT_EQ(ignored_fields(many).size(), 8u);

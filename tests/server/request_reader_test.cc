@@ -55,6 +55,15 @@ std::string post(const std::string& headers, const std::string& body) {
   return "POST /tokenize HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n" + body;
 }
 
+TEST(RequestReader, HeadersThatRequestsAreReadByAreKept) {
+  const Outcome read_all =
+      read(post("X-Session-Id: s1\r\nanthropic-version: 2023-06-01\r\nContent-Length: 1\r\n", "x"),
+           1000);
+  ASSERT_EQ(read_all.state, State::kDone);
+  EXPECT_EQ(read_all.request.session, "s1");
+  EXPECT_EQ(read_all.request.anthropic_version, "2023-06-01");
+}
+
 // Anthropic's clients send their key so.
 TEST(RequestReader, AKeyComesInEitherOfTwoHeaders) {
   const auto authorization = [](const std::string& headers) {

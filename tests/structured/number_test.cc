@@ -73,19 +73,53 @@ TEST(NumberTest, MultiplesAreExact) {
           << divisor << ": " << i;
     }
   }
-  expect_cases({{R"({"type":"number","multipleOf":0.01,"minimum":0})",
-                 {"0", "0.1", "12.34", "5"},
-                 {"0.001", "-1", "1.234", "1."}},
-                {R"({"type":"number","multipleOf":0.01})",
-                 {"0", "-0.01", "0.1", "0.12", "-12.34"},
-                 {"0.012", "0.001", "-0.012", "-0.0"}},
-                {R"({"type":"number","multipleOf":0.01,"exclusiveMinimum":0})",
-                 {"0.01", "0.1", "0.12", "7"},
-                 {"0", "0.0", "0.00", "0.012", "0.001", "0.101"}},
-                {R"({"type":"integer","multipleOf":5,"minimum":-7,"maximum":11})",
-                 {"-5", "0", "5", "10"},
-                 {"-10", "15", "3"}}},
-               schema_grammar);
+  expect_cases(
+      {{R"({"type":"number","multipleOf":0.01,"minimum":0})",
+        {"0", "0.1", "12.34", "5"},
+        {"0.001", "-1", "1.234", "1."}},
+       {R"({"type":"number","multipleOf":0.01})",
+        {"0", "-0.01", "0.1", "0.12", "-12.34"},
+        {"0.012", "0.001", "-0.012", "-0.0"}},
+       {R"({"type":"number","multipleOf":0.01,"exclusiveMinimum":0})",
+        {"0.01", "0.1", "0.12", "7"},
+        {"0", "0.0", "0.00", "0.012", "0.001", "0.101"}},
+       {R"({"type":"integer","multipleOf":5,"minimum":-7,"maximum":11})",
+        {"-5", "0", "5", "10"},
+        {"-10", "15", "3"}},
+       {R"({"type":"number","multipleOf":0.25})",
+        {"0", "0.25", "-0.5", "0.50", "12", "-7.75", "100000000000000000.25"},
+        {"0.2", "0.255", "0.125", "-0", "0.0", "01", "1.", ".5", "7.7"}},
+       {R"({"type":"number","multipleOf":2.5,"minimum":-5,"maximum":7.5})",
+        {"-5", "-2.5", "0", "7.5"},
+        {"-7.5", "10", "1", "2.50"}},
+       {R"({"type":"number","multipleOf":0.05,"exclusiveMinimum":0})",
+        {"0.05", "0.1", "3.15"},
+        {"0", "-0.05", "0.01", "0.00"}},
+       {R"({"type":"integer","multipleOf":7,"minimum":0})", {"0", "7", "700"}, {"-7", "8"}},
+       {R"({"type":"integer","multipleOf":7,"exclusiveMaximum":0})",
+        {"-7", "-700"},
+        {"0", "7", "-8"}}},
+      schema_grammar);
+}
+
+// In hundredths and thousandths, as whole numbers.
+TEST(NumberTest, MultiplesOfFractionsAreExact) {
+  const auto text = [](int value, int places) {
+    std::string digits = std::to_string(std::abs(value));
+    while (static_cast<int>(digits.size()) <= places) digits.insert(0, "0");
+    digits.insert(digits.size() - static_cast<std::size_t>(places), ".");
+    return (value < 0 ? "-" : "") + digits;
+  };
+  for (const auto& [unit, divisor, places] : std::vector<std::tuple<std::string, int, int>>{
+           {"0.25", 25, 2}, {"0.3", 3, 1}, {"1.5", 15, 1}, {"0.125", 125, 3}, {"0.06", 6, 2}}) {
+    const auto grammar = schema_grammar(R"({"type":"number","multipleOf":)" + unit + "}");
+    ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+    for (int i = -3000; i <= 3000; ++i) {
+      if (i == 0) continue;
+      EXPECT_EQ(matches_text(*grammar.value(), text(i, places)), i % divisor == 0)
+          << unit << ": " << text(i, places);
+    }
+  }
 }
 
 // A model that writes digits for ever comes to an end, and there the number is a multiple.

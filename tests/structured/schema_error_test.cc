@@ -48,9 +48,11 @@ TEST(SchemaErrorTest, WhatAGrammarCannotSayIsRefused) {
       {{R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
         "/oneOf: alternatives 0 and 1 may both match"},
        {R"({"oneOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]})", "/oneOf: alternatives"},
-       {R"({"type":"string","pattern":"^(ab)+$","maxLength":5})", "/pattern: together with"},
-       {R"({"type":"number","multipleOf":0.3})", "multipleOf"},
-       {R"({"type":"integer","multipleOf":7,"minimum":0})", "multipleOf"},
+       {R"({"type":"string","pattern":"^(ab)+$","minLength":3,"maxLength":3})", "nothing"},
+       {R"({"type":"string","pattern":"^([a-z]{9}|[0-9]{8}){9000}$","maxLength":80000})",
+        "/pattern: is too large together with"},
+       {R"({"type":"number","multipleOf":0.1234567})", "multipleOf"},
+       {R"({"type":"integer","multipleOf":7,"minimum":1})", "multipleOf"},
        {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "/allOf/1/pattern:"}},
       schema_grammar);
 }

@@ -8,10 +8,11 @@
 
 namespace pagoda::server {
 
-// An API is told by members that no other has: "input" is of responses, "messages" of chats, unless
-// "system", a tool's "input_schema" or a block of a tool's use say that they are Anthropic's.
+// "api" names the API ("messages", "/v1/messages"). Without it an API is told by members that no
+// other has: "input" is of responses, "messages" of chats, unless the client sends Anthropic's
+// header (`is_anthropic`) or a member that Anthropic's API alone has says that they are its own.
 // Throws ApiError and TakesLong.
-CompletionRequest read_any_completion(Json body, const ServedModel& model,
+CompletionRequest read_any_completion(Json body, bool is_anthropic, const ServedModel& model,
                                       const ReadingTerms& terms);
 
 }  // namespace pagoda::server

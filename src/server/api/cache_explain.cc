@@ -80,14 +80,43 @@ Parting parting_of(const Explanation& why, const Prompt& prompt, const text::Tok
   return {before + asked, before + stored, before.size() + shared, shared, is_respelled};
 }
 
+bool is_gap(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+// Do both texts go on alike from the byte where they differ, but for white space, as far as they
+// are there?
+bool differ_by_space(const Parting& parting) {
+  constexpr std::size_t kLettersMin = 4;
+  std::string_view asked = std::string_view(parting.asked).substr(parting.at);
+  std::string_view stored = std::string_view(parting.stored).substr(parting.at);
+  if (asked.empty() || stored.empty()) return false;
+  if (!is_gap(asked.front()) && !is_gap(stored.front())) return false;
+  const auto skip = [](std::string_view& text) {
+    while (!text.empty() && is_gap(text.front())) text.remove_prefix(1);
+  };
+  std::size_t letters = 0;
+  for (skip(asked), skip(stored); !asked.empty() && !stored.empty(); skip(asked), skip(stored)) {
+    if (asked.front() != stored.front()) return false;
+    asked.remove_prefix(1);
+    stored.remove_prefix(1);
+    ++letters;
+  }
+  return letters >= kLettersMin;
+}
+
 // Names what a chat template did to an answer that came back in the history; empty where nothing is
 // recognised.
-std::string advise_answer(const Parting& parting, const std::string& where,
+std::string advise_answer(const Parting& parting, const std::string& where, text::Source source,
                           const chat::AnswerForm* form) {
   if (parting.is_respelled) {
     return where +
            " has the text that is in the cache, in other tokens: an answer that is sent back is "
            "tokenised again, together with what follows it";
+  }
+  if (source == text::Source::kAssistant && differ_by_space(parting)) {
+    return where +
+           " is what is in the cache with other white space: the chat template, or the client, "
+           "writes the arguments of a call, or the answer, anew (send them back as they came; "
+           "pagoda template check says what the template does)";
   }
   const std::string_view begin =
       form != nullptr && form->reasoning ? chat::core(form->reasoning->begin) : std::string_view();
@@ -123,15 +152,16 @@ std::string_view system_line(const Prompt& prompt, std::uint64_t token, std::siz
   const std::string_view before = prompt.rendered.bytes().substr(begin, at - begin);
   const std::size_t newline = before.rfind('\n');
   if (newline != std::string_view::npos) begin += newline + 1;
-  return prompt.rendered.bytes().substr(begin, kLineBytesMax);
+  const std::string_view rest = prompt.rendered.bytes().substr(begin, kLineBytesMax);
+  return rest.substr(0, rest.find_first_of("\r\n"));
 }
 
 std::string advise_differs(const Explanation& why, const Prompt& prompt,
                            const text::Tokenizer& tokenizer, const ExplainTerms& terms) {
   const Parting parting = parting_of(why, prompt, tokenizer);
   const PromptPosition position = position_of(prompt, why.stops_at(), parting.bytes, tokenizer);
-  const std::string about_answer =
-      advise_answer(parting, describe_position(position, !prompt.rendered.empty()), terms.form);
+  const std::string about_answer = advise_answer(
+      parting, describe_position(position, !prompt.rendered.empty()), position.source, terms.form);
   if (!about_answer.empty()) return about_answer;
   const ChangingText change = changing_text(parting.asked, parting.stored, parting.at);
   std::string advice =

@@ -136,7 +136,8 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   const std::size_t sent = conversation.messages.size();
   std::optional<AnswerTerms> answer;
   if (model.form) answer = answer_terms(Fields(body), model, conversation);
-  droppable.add_in_front(conversation.messages.size() - sent);
+  const std::size_t added = conversation.messages.size() - sent;
+  droppable.add_in_front(added);
   take_message_marks(conversation.messages, marks);
   const std::uint64_t marks_dropped = drop_early_marks(marks);
   auto rendered = PromptRenderer(model, terms, conversation).render(limits, droppable);
@@ -150,11 +151,16 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   }
   place_marks(text, rendered->tokens, conversation.messages, marks);
   RequestFingerprint fingerprint =
-      fingerprint_of(conversation, rendered->tokens, Fields(body).find("response_format"));
-  return ChatPrompt{std::move(text),       std::move(rendered->tokens),
-                    std::move(answer),     std::move(marks),
-                    marks_dropped,         std::move(fingerprint),
-                    std::move(normalised), std::move(rendered->truncated)};
+      fingerprint_of(conversation, rendered->tokens, hash_format(Fields(body)));
+  return ChatPrompt{std::move(text),
+                    std::move(rendered->tokens),
+                    std::move(answer),
+                    std::move(marks),
+                    marks_dropped,
+                    std::move(fingerprint),
+                    std::move(normalised),
+                    std::move(rendered->truncated),
+                    added};
 }
 
 }  // namespace pagoda::server

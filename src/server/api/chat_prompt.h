@@ -29,6 +29,7 @@ struct ChatPrompt {
   RequestFingerprint fingerprint;
   std::vector<NormalisedText> normalised;  // lines that a fixed text was put into
   std::optional<PromptTruncation> truncated = {};
+  std::size_t messages_added = 0;  // in front of the client's
 };
 
 // The limits under which a body is read.

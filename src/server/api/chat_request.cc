@@ -68,6 +68,7 @@ Prompt to_prompt(ChatPrompt chat) {
   prompt.normalised = std::move(chat.normalised);
   prompt.normalised_upto = normalised_upto(prompt);
   prompt.truncated = std::move(chat.truncated);
+  prompt.messages_added = static_cast<std::uint32_t>(chat.messages_added);
   return prompt;
 }
 

@@ -60,8 +60,8 @@ void check_lengths(const CompletionRequest& request, const ServedModel& model,
 void refuse_unsupported(const Fields& fields, std::uint32_t choices);
 
 // The names of a body that no completion reads or refuses, for the log: a misspelt field would be
-// silent. `own` are read by an API beside those. Of plain names the first eight; others may be text
-// of the client.
+// silent. So would an empty grammar, which clients send for none: it is named, too. `own` are read
+// by an API beside those. Of plain names the first eight; others may be text of the client.
 std::vector<std::string> ignored_fields(const Json& body,
                                         std::span<const std::string_view> own = {});
 

@@ -12,6 +12,7 @@
 #include "server/api/answer_terms.h"
 #include "server/api/cache_fields.h"
 #include "server/api/field_names.h"
+#include "server/api/own_paths.h"
 #include "server/api/prompt_normalising.h"
 #include "server/api/transfer_fields.h"
 #include "server/api/truncation.h"
@@ -35,6 +36,8 @@ struct Prompt {
   std::uint64_t normalised_upto = 0;    // the token behind the first line of `normalised`
   std::uint64_t first_turn_tokens = 0;  // of a chat: up to the message behind the first question
   std::optional<PromptTruncation> truncated = {};  // what was left out
+  std::uint32_t messages_added = 0;                // by the server, in front of a chat's own
+  OwnPaths paths = {};                             // of messages that were translated to a chat
 };
 
 // How outputs become text.

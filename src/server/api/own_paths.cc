@@ -47,6 +47,23 @@ std::string OwnPaths::rename(std::string_view text) const {
   return renamed;
 }
 
+std::optional<std::uint32_t> OwnPaths::list_index(std::string_view path) {
+  if (!take_prefix(path, "messages[") && !take_prefix(path, "input[")) return std::nullopt;
+  const auto index = take_index(path);
+  if (!index) return std::nullopt;
+  return static_cast<std::uint32_t>(*index);
+}
+
+std::uint64_t OwnPaths::bytes() const {
+  std::uint64_t bytes = messages.capacity() * sizeof(MessagePlace);
+  for (const MessagePlace& place : messages) {
+    bytes += place.path.capacity() + place.last.capacity() +
+             place.calls.capacity() * sizeof(std::string);
+    for (const std::string& call : place.calls) bytes += call.capacity();
+  }
+  return bytes;
+}
+
 std::string OwnPaths::first_of(std::size_t message) const {
   return message < messages.size() ? messages[message].path : fmt::format("messages[{}]", message);
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,11 @@ struct OwnPaths {
 
   // Returns the text with every path of the chat replaced.
   std::string rename(std::string_view text) const;
+  // Returns the index of a path of a message in the list of its API: 2 of "input[2].output";
+  // nothing where it stands in none.
+  static std::optional<std::uint32_t> list_index(std::string_view path);
+  // The memory that the paths of messages take, at most.
+  std::uint64_t bytes() const;
   // Returns where a message of the chat begins and where it ends.
   std::string first_of(std::size_t message) const;
   std::string last_of(std::size_t message) const;

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string_view>
 
+#include "server/api/structured_fields.h"
+
 namespace pagoda::server {
 namespace {
 
@@ -17,11 +19,13 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return (hash ^ value) * kOdd ^ (hash >> 29);
 }
 
+// Hashes the system messages with which a chat begins; one that comes later is a message like
+// others.
 std::uint64_t hash_system(const Json& messages) {
   std::uint64_t hash = 0;
   for (const Json& message : messages) {
     const auto role = message.find("role");
-    if (role == message.end() || (*role != "system" && *role != "developer")) continue;
+    if (role == message.end() || (*role != "system" && *role != "developer")) break;
     const auto content = message.find("content");
     if (content != message.end()) hash = mix(hash, hash_json(*content));
   }
@@ -51,11 +55,21 @@ std::vector<RequestFingerprint::Piece> pieces_of(const text::PromptTokens& token
 
 }  // namespace
 
+std::uint64_t hash_format(const Fields& body) {
+  std::uint64_t hash = 0;
+  for (const std::string_view name : kStructuredFields) {
+    const Json* const value = body.find(name);
+    if (value == nullptr || asks_for_no_structure(*value)) continue;
+    hash = mix(mix(hash, hash_text(name)), hash_json(*value));
+  }
+  return hash;
+}
+
 RequestFingerprint fingerprint_of(const text::Conversation& conversation,
-                                  const text::PromptTokens& tokens, const Json* format) {
+                                  const text::PromptTokens& tokens, std::uint64_t format) {
   RequestFingerprint fingerprint = {.tools = hash_json(conversation.tools),
                                     .system = hash_system(conversation.messages),
-                                    .format = format != nullptr ? hash_json(*format) : 0,
+                                    .format = format,
                                     .options = hash_json(conversation.kwargs),
                                     .prompt_tokens = tokens.ids.size(),
                                     .pieces = pieces_of(tokens)};

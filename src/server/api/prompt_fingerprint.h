@@ -1,15 +1,20 @@
 // Makes the fingerprint of a chat (request_fingerprints.h).
 #pragma once
 
-#include "server/json.h"
+#include <cstdint>
+
+#include "server/fields.h"
 #include "server/request_fingerprints.h"
 #include "text/chat_template.h"
 #include "text/prompt_tokens.h"
 
 namespace pagoda::server {
 
-// `format` is what the body says about the answer's form; may be nullptr.
+// Hashes what the body says about the answer's form; 0 where it asks for plain text.
+std::uint64_t hash_format(const Fields& body);
+
+// `format` is hash_format() of the body.
 RequestFingerprint fingerprint_of(const text::Conversation& conversation,
-                                  const text::PromptTokens& tokens, const Json* format);
+                                  const text::PromptTokens& tokens, std::uint64_t format);
 
 }  // namespace pagoda::server

@@ -73,7 +73,8 @@ void normalise_text(std::string& text, std::uint32_t message, const NormaliseRul
   std::size_t copied = 0;
   while (at < text.size() && replaced.size() < kNormalisedMax) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
     const std::optional<LabelledValue> value = find_value(line);
     if (value && rules.has(value->rule)) {
       const std::string fixed = std::string(line.substr(0, value->begin)) + std::string(kFixed);

@@ -51,11 +51,17 @@ constexpr std::array<NamedLanguage, 6> kFields = {{{"guided_json", Language::kSc
                                                    {"json_schema", Language::kSchema},
                                                    {"grammar", Language::kGbnf}}};
 
-// Clients send empty values for what they do not use. An empty schema is a schema.
-bool asks_for_no_grammar(const Json& value) {
+// An empty schema is a schema.
+bool is_empty(const Json& value) {
   if (value.is_object()) return false;
   return value.is_string() ? value.get_ref<const std::string&>().empty()
                            : value.is_array() && value.empty();
+}
+
+bool has_no_text(const Json& value) {
+  return is_empty(value) ||
+         (value.is_string() &&
+          value.get_ref<const std::string&>().find_first_not_of(" \t\r\n") == std::string::npos);
 }
 
 bool is_known_member(std::string_view name) {
@@ -104,7 +110,14 @@ void read_structured_outputs(const Fields& fields, std::vector<Asked>& asked) {
   const Fields members(*outputs, fields.path_of("structured_outputs"));
   for (const NamedLanguage& one : kMembers) {
     const Json* const value = members.find(one.name);
-    if (value == nullptr || asks_for_no_grammar(*value)) continue;
+    if (value == nullptr) continue;
+    // vLLM refuses these; an empty expression has one answer, the empty one.
+    if (has_no_text(*value) && one.language != Language::kRegex) {
+      const std::string path = members.path_of(one.name);
+      throw ApiError(
+          400, fmt::format("{}: is empty; leave it out for an answer without a grammar", path),
+          path);
+    }
     asked.push_back({one.language, value, members.path_of(one.name)});
   }
   if (members.boolean("json_object").value_or(false)) {
@@ -118,7 +131,7 @@ void read_structured_outputs(const Fields& fields, std::vector<Asked>& asked) {
     }
   }
   for (const auto& [name, value] : outputs->items()) {
-    const bool is_off = value.is_null() || value == false || asks_for_no_grammar(value);
+    const bool is_off = value.is_null() || value == false || is_empty(value);
     if (!is_known_member(name) && !is_off) {
       refuse_constraint(members.path_of(name), "is not supported");
     }
@@ -171,7 +184,7 @@ std::optional<Asked> find_constraint(const Fields& fields) {
   read_structured_outputs(fields, asked);
   for (const NamedLanguage& one : kFields) {
     const Json* const value = fields.find(one.name);
-    if (value == nullptr || asks_for_no_grammar(*value)) continue;
+    if (value == nullptr || is_empty(*value)) continue;
     asked.push_back({one.language, value, fields.path_of(one.name)});
   }
   if (asked.empty()) return std::nullopt;
@@ -185,6 +198,11 @@ std::optional<Asked> find_constraint(const Fields& fields) {
 }
 
 }  // namespace
+
+bool asks_for_no_structure(const Json& value) {
+  if (!value.is_object()) return is_empty(value);
+  return value.empty() || (value.size() == 1 && value.contains("type") && value["type"] == "text");
+}
 
 void begin_compiling(const ReadingTerms& terms) {
   if (!terms.may_take_long) throw TakesLong();

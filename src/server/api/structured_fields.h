@@ -2,14 +2,23 @@
 // and guided_*, llama.cpp's json_schema and grammar.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "server/api/chat_prompt.h"
 #include "server/fields.h"
 #include "structured/grammar.h"
 
 namespace pagoda::server {
+
+// The fields of a body that may ask for structure.
+inline constexpr auto kStructuredFields = std::to_array<std::string_view>(
+    {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+     "guided_grammar", "json_schema", "grammar"});
+// Clients send empty values of these for what they do not use.
+bool asks_for_no_structure(const Json& value);
 
 // The grammar that a request's text must match.
 struct AskedGrammar {

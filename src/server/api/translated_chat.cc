@@ -90,6 +90,8 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
     own.output_wanted = chat.tokens_max;
     CompletionRequest request = read_chat_request(std::move(chat.body), model, own);
     rename_dropped(chat.paths, request);
+    request.memory_bytes += chat.paths.bytes();
+    request.prompts.front().paths = std::move(chat.paths);
     request.names.insert(request.names.begin(), chat.names.begin(), chat.names.end());
     if (chat.tokens_max == 0u) answer_nothing(request);
     if (chat.tokens_max.value_or(0) > 0 && !request.output.prompt_only) {

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "server/api/completion_fields.h"
+#include "server/api/structured_fields.h"
 #include "server/api_error.h"
 
 namespace pagoda::server {
@@ -178,7 +179,9 @@ std::vector<std::string> ignored_fields(const Json& body, std::span<const std::s
     const bool is_own = std::find(own.begin(), own.end(), name) != own.end();
     const bool is_known =
         is_own || has(kRead, name) || has(kUnsupported, name) || has(kUnsupportedFactors, name);
-    if (is_known || value.is_null() || !is_plain_name(name)) continue;
+    const bool is_empty = value == "" || (value.is_array() && value.empty());
+    const bool asks_in_vain = is_empty && has(kStructuredFields, name);
+    if ((is_known && !asks_in_vain) || value.is_null() || !is_plain_name(name)) continue;
     if (ignored.size() == kNamesMax) break;
     ignored.push_back(name);
   }

@@ -86,6 +86,51 @@ TEST(CacheBodies, ErrorsNameTheFieldOfTheClientsApi) {
   EXPECT_THAT(fixture.post("/cache/prefetch", Json::object()).body, HasSubstr("prompt"));
 }
 
+// A prefill: chats end an assistant's message that stands last, and messages go on with it.
+Json prefilled(const Json& more = Json::object()) {
+  Json body = Json::parse(R"({"max_tokens": 2, "messages": [
+      {"role": "user", "content": "Who is Tom?"}, {"role": "assistant", "content": "Tom is"}]})");
+  body.update(more);
+  return body;
+}
+
+TEST(CacheBodies, OfMessagesAreKnownByTheirHeaderTheirMembersOrByName) {
+  StoryFixture fixture;
+  const int prompt = prompt_tokens_of(fixture.ask("/v1/messages", prefilled())["usage"]);
+  const int ended = prompt_tokens_of(fixture.ask("/v1/chat/completions", prefilled())["usage"]);
+  ASSERT_NE(prompt, ended);
+  const auto tokens = [&](const char* path, const Json& body, const char* version = "") {
+    HttpRequest request = {
+        .method = "POST", .path = path, .content_type = "application/json", .body = body.dump()};
+    request.anthropic_version = version;
+    return Json::parse(fixture.send(request).body)["prompt_tokens"];
+  };
+  for (const char* const path : {"/cache/explain", "/cache/prefetch", "/cache/demote"}) {
+    EXPECT_EQ(tokens(path, prefilled()), ended) << "nothing tells it from a chat";
+    EXPECT_EQ(tokens(path, prefilled(), "2023-06-01"), prompt);
+    EXPECT_EQ(tokens(path, prefilled({{"api", "messages"}})), prompt);
+    EXPECT_EQ(tokens(path, prefilled({{"api", "/v1/messages"}})), prompt);
+    EXPECT_EQ(tokens(path, prefilled({{"api", "chat/completions"}}), "2023-06-01"), ended);
+    Json ollama = prefilled({{"api", "/api/chat"}});
+    ollama.erase("max_tokens");
+    EXPECT_EQ(tokens(path, ollama), prompt) << "which goes on, too";
+    for (const char* const sign :
+         {R"({"stop_sequences": ["x"]})",
+          R"({"thinking": {"type": "enabled", "budget_tokens": 9}})",
+          R"({"output_config": {"effort": "low"}})", R"({"metadata": {"user_id": "u"}})"}) {
+      EXPECT_EQ(tokens(path, prefilled(Json::parse(sign))), prompt) << sign;
+    }
+    for (const char* const sign :
+         {R"({"thinking": {"type": "enabled"}})", R"({"metadata": {"user": "u"}})",
+          R"({"metadata": {"user_id": "u"}, "response_format": {"type": "text"}})"}) {
+      EXPECT_EQ(tokens(path, prefilled(Json::parse(sign))), ended) << sign;
+    }
+    const HttpReply refused = fixture.post(path, prefilled({{"api", "smoke"}}));
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("api: is \\\"smoke\\\", expected"));
+  }
+}
+
 TEST(CacheBodies, NameSessionsAsCompletionsDo) {
   for (const char* const name : {"session", "session_id", "prompt_cache_key", "header"}) {
     StoryFixture fixture;

@@ -55,6 +55,10 @@ TEST(CacheDiagnostics, OfMessagesNameWhatChanged) {
   const Json system = reason(turn("Be brief.", {kLily}))["cache_miss_reason"];
   EXPECT_EQ(system["type"], "system_changed");
   EXPECT_GT(system["cache_missed_input_tokens"], 20);
+  Json noted = turn(kLily, {kLily, "Yes."});
+  noted["messages"].push_back({{"role", "system"}, {"content", "Be brief."}});
+  noted["messages"].push_back({{"role", "user"}, {"content", "And?"}});
+  EXPECT_EQ(reason(noted), nullptr) << "a system message that comes later is a message";
   const Json message = reason(turn(kLily, {"Something else."}))["cache_miss_reason"];
   EXPECT_EQ(message["type"], "messages_changed");
   EXPECT_LT(message["cache_missed_input_tokens"], system["cache_missed_input_tokens"]);
@@ -88,6 +92,11 @@ TEST(CacheDiagnostics, OfResponsesNameWhatChanged) {
     return fixture.ask(kResponsesApi, asked)["prompt_cache_diagnostics"];
   };
   EXPECT_EQ(told(body(kLily, kLily), id), Json({{"type", "cache_hit"}}));
+  Json noted = body(kLily, "");
+  noted["input"] = Json::parse(R"([{"role": "user"}, {"role": "assistant", "content": "Yes."},
+      {"role": "developer", "content": "Be brief."}, {"role": "user", "content": "And?"}])");
+  noted["input"][0]["content"] = kLily;
+  EXPECT_EQ(told(noted, id), Json({{"type", "cache_hit"}})) << "a note that comes later";
   const Json missed = told(body(kLily, "Something else."), id);
   EXPECT_EQ(missed["type"], "cache_miss");
   EXPECT_EQ(missed["reason"], "input_changed");
@@ -97,6 +106,33 @@ TEST(CacheDiagnostics, OfResponsesNameWhatChanged) {
   Json salted = body(kLily, kLily);
   salted["cache_salt"] = "other";
   EXPECT_EQ(told(salted, id)["type"], "unavailable");
+}
+
+TEST(CacheDiagnostics, NameAnotherFormOfTheAnswerByWhateverFieldAsksForIt) {
+  StoryFixture fixture;
+  const auto body = [](const char* question, const Json& fields) {
+    Json asked = {{"messages", {{{"role", "user"}, {"content", question}}}}, {"max_tokens", 2}};
+    asked.update(fields);
+    return asked;
+  };
+  const Json id = fixture.ask("/v1/chat/completions", body(kLily, Json::object()))["id"];
+  const auto reason = [&](const Json& fields) -> Json {
+    Json asked = body("Something else.", fields);
+    asked["prompt_cache_options"] = {{"comparison_response_id", id}};
+    return fixture.ask("/v1/chat/completions", asked)["prompt_cache_diagnostics"]["reason"];
+  };
+  for (const char* const fields :
+       {R"({"response_format": {"type": "json_object"}})",
+        R"({"structured_outputs": {"choice": ["a"]}})", R"({"guided_json": {"type": "string"}})",
+        R"({"guided_regex": "a"})", R"({"guided_choice": ["a"]})",
+        R"({"guided_grammar": "root ::= \"a\""})", R"({"json_schema": {"type": "string"}})",
+        R"({"grammar": "root ::= \"a\""})"}) {
+    EXPECT_EQ(reason(Json::parse(fields)), "text_format_changed") << fields;
+  }
+  for (const char* const fields : {"{}", R"({"response_format": {"type": "text"}})",
+                                   R"({"grammar": ""})", R"({"structured_outputs": {}})"}) {
+    EXPECT_EQ(reason(Json::parse(fields)), "input_changed") << fields;
+  }
 }
 
 TEST(CacheDiagnostics, CompareInTheOrderInWhichACacheNotices) {
@@ -164,9 +200,7 @@ TEST(CacheDiagnostics, OfLongConversationsNameTheMessageThatChanged) {
   constexpr std::uint32_t kMany = 3000;
   const engine::TenantId tenant(1);
   RequestFingerprints store;
-  const auto of = [](const text::PromptTokens& tokens) {
-    return fingerprint_of({}, tokens, nullptr);
-  };
+  const auto of = [](const text::PromptTokens& tokens) { return fingerprint_of({}, tokens, 0); };
   for (const std::uint32_t messages : {2u, 255u, 256u, 257u, 300u, kMany}) {
     RequestFingerprint kept = of(tokens_of_messages(messages));
     kept.thin_out();
@@ -261,10 +295,17 @@ TEST(NormalisePrompts, PutsAFixedTextWhereClientsChangeTheSystemPrompt) {
       {"claude-code", "x-anthropic-billing-header: cc_version=2.1; cch=0a1b; You are x=1;",
        "x-anthropic-billing-header: - You are x=1;"},
       {"claude-code", "x-anthropic-billing-header: cch=0a1b", "x-anthropic-billing-header: -"},
+      {"claude-code", "x-anthropic-billing-header: cc_version=2.1; cch=0a1b\r\nYou are",
+       "x-anthropic-billing-header: -\r\nYou are"},
+      {"claude-code", "x-anthropic-billing-header: cch=0a1b;\r\nYou are",
+       "x-anthropic-billing-header: -\r\nYou are"},
       {"claude-code", "x-anthropic-billing-header: is what you must never send; obey.",
        "x-anthropic-billing-header: is what you must never send; obey."},
       {"date", "x-anthropic-billing-header: cch=0a1b;", "x-anthropic-billing-header: cch=0a1b;"},
       {"date", "Env:\n  Today's date: 2026-11-17\nEnd", "Env:\n  Today's date: -\nEnd"},
+      {"date", "Env:\r\nToday's date: 2026-11-17\r\nEnd", "Env:\r\nToday's date: -\r\nEnd"},
+      {"date", "Today is November 17, 2026\r\n", "Today is -\r\n"},
+      {"date", "Today's date: 2026-11-17\r", "Today's date: -\r"},
       {"date", "Current time: 12:00:01", "Current time: -"},
       {"date", "Current date and time: 2026-11-17T12:00:01.5+01:00 (CET)",
        "Current date and time: - (CET)"},
@@ -317,11 +358,23 @@ TEST(NormalisePrompts, IsReportedAndWhatItSavesIsCounted) {
   EXPECT_THAT(missed["cache_explain"]["advice"].get<std::string>(), HasSubstr("normalise_prompts"));
   EXPECT_THAT(missed["cache_explain"]["advice"].get<std::string>(), HasSubstr("claude-code"));
 
+  for (const char* const end : {"\n", "\r\n"}) {
+    StoryFixture lines;
+    const auto dated = [&](const char* day) {
+      Json body =
+          turn((std::string("Today's date: 2026-11-") + day + end + kLily).c_str(), {kLily});
+      body["cache_explain"] = true;
+      return lines.ask(kMessagesApi, body)["cache_explain"]["advice"].get<std::string>();
+    };
+    dated("17");
+    EXPECT_THAT(dated("18"), HasSubstr("normalise_prompts")) << "the line ends before its end";
+  }
+
   StoryFixture on;
   on.set_normalise({.claude_code = true});
   const Json first = on.ask(kMessagesApi, body("aaaa"));
   EXPECT_EQ(first["prompt_normalised"]["lines"],
-            Json::parse(R"([{"rule": "claude-code", "message": 0,
+            Json::parse(R"([{"rule": "claude-code", "message": null, "path": "system",
                              "served": "x-anthropic-billing-header: -"}])"));
   EXPECT_EQ(first["prompt_normalised"]["tokens_saved"], 0);
   const Json second = on.ask(kMessagesApi, body("bbbb"));

@@ -138,6 +138,48 @@ TEST(CacheExplain, NamesTheMessageThatChanges) {
                                         "the cache \"dog\")"));
 }
 
+TEST(CacheExplain, NamesCallsAndAnswersThatAreWrittenAnew) {
+  StoryFixture fixture;
+  const auto with_arguments = [](const char* arguments) {
+    Json body = chat_body("Be kind.", "How warm is it?");
+    body["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "look"}}])");
+    Json function = {{"name", "look"}, {"arguments", arguments}};
+    Json call = {{"id", "call_1"}, {"type", "function"}, {"function", function}};
+    body["messages"].push_back({{"role", "assistant"}, {"content", nullptr}});
+    body["messages"].back()["tool_calls"] = Json::array({call});
+    body["messages"].push_back({{"role", "tool"}, {"tool_call_id", "call_1"}, {"content", "21"}});
+    return body;
+  };
+  const auto advice = [&](const Json& first, const Json& second) {
+    told(fixture, first);
+    const Json why = told(fixture, second);
+    EXPECT_EQ(why["reason"], "differs");
+    return advice_of(why);
+  };
+  const std::string written = advice(with_arguments(R"({"city":"Rome","days":2})"),
+                                     with_arguments(R"({"city": "Rome", "days": 2})"));
+  EXPECT_TRUE(
+      written.starts_with("messages[2] (assistant) is what is in the cache with other "
+                          "white space"))
+      << written;
+  EXPECT_THAT(written, HasSubstr("the arguments of a call"));
+  EXPECT_THAT(advice(with_arguments(R"({"city":"Oslo","days":2})"),
+                     with_arguments(R"({"city":"Lima","days":2})")),
+              testing::Not(HasSubstr("white space")));
+  const auto answered = [](const char* role, const char* text) {
+    Json body = chat_body("Be kind.", "Who is Lily?");
+    body["messages"].push_back({{"role", role}, {"content", text}});
+    return body;
+  };
+  EXPECT_THAT(advice(answered("assistant", "She is  a girl who plays."),
+                     answered("assistant", "She is a girl who plays.")),
+              HasSubstr("with other white space"));
+  EXPECT_THAT(advice(answered("user", "She has  a ball, which is red."),
+                     answered("user", "She has a ball, which is red.")),
+              testing::Not(HasSubstr("white space")))
+      << "users write what they like";
+}
+
 TEST(CacheExplain, CountsCharactersOfATextFromItsBeginning) {
   StoryFixture fixture;
   told(fixture, text_body("The d\u00f6g r\u00fcn and the b\u00e4ll is red and round"));
