@@ -115,6 +115,38 @@ TEST(DraftModel, CatchesUpWithALongPrompt) {
   EXPECT_EQ(drafted.drafts.accepted, drafted.drafts.tokens);
 }
 
+// Layers of the model that are left out are not the draft model's.
+TEST(DraftModel, KeepsWhatItsModelKeepsWhereItCan) {
+  using kv::memory::Element;
+  using kv::memory::Elements;
+  const Request request = request_of(40, 60);
+  BackendOptions options = with_draft(stories());
+  options.kv_cache_dtype.keys = Element::kInt8;
+  options.kv_cache_dtype.values = Element::kE4M3;
+  options.kv_cache_dtype.skip_layers = {4};
+  const auto elements = [&] {
+    EngineFixture fixture(stories(), options, *kernels::available_sets().back());
+    return fixture.backend().draft_backend()->page_layout().elements;
+  };
+  EXPECT_EQ(elements(), Elements(Element::kInt8, Element::kE4M3));
+  const TestSink::Given drafted = answer_drafted(request, options).given;
+  BackendOptions plain = options;
+  plain.draft_model.reset();
+  plain.speculation = {};
+  EXPECT_EQ(drafted.tokens, answer_drafted(request, plain).given.tokens);
+  // A latent is key and value at once: it keeps the default.
+  const auto created = [](const BackendOptions& of_both) {
+    return CpuBackend::create(stories().config(), stories().weights(),
+                              *kernels::available_sets().back(), of_both);
+  };
+  const model::TestModel latent(model::test_model_path("arch_deepseek2.gguf"));
+  options = with_draft(latent);
+  options.kv_cache_dtype = Elements(Element::kInt8, Element::kE4M3);
+  const auto beside = created(options);
+  ASSERT_TRUE(beside.ok()) << beside.error().message;
+  EXPECT_NE(beside.value()->draft_backend()->page_layout().elements.keys, Element::kInt8);
+}
+
 TEST(DraftModel, DraftsNothingBehindItsContext) {
   model::Config config = stories().config();
   config.context = 64;

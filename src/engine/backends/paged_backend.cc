@@ -10,6 +10,7 @@
 #include "base/byte_size.h"
 #include "base/random.h"
 #include "kv/tiers/page_store.h"
+#include "model/kv_groups.h"
 #include "model/rows_description.h"
 #include "sched/block_demand.h"
 
@@ -84,6 +85,16 @@ std::string describe_mixed_elements(const kv::memory::CacheGroupPlan& plan) {
   return text;
 }
 
+// A draft model's cache keeps what its model's does, where its rows can be kept so: no answer
+// depends on it. Layers that the model leaves out of its choice are not the draft model's.
+model::KvCacheDtype draft_dtype(const BackendOptions& options) {
+  model::KvCacheDtype inherited;
+  inherited.keys = options.kv_cache_dtype.keys;
+  inherited.values = options.kv_cache_dtype.values;
+  const bool fits = model::check_kv_cache_dtype(*options.draft_model->config, inherited).ok();
+  return fits ? inherited : model::KvCacheDtype();
+}
+
 }  // namespace
 
 std::uint64_t context_wanted(const BackendOptions& options, const model::Config& config) {
@@ -155,6 +166,7 @@ BackendOptions PagedBackend::draft_options(const BackendOptions& options,
   const DraftModelParts& parts = *options.draft_model;
   BackendOptions made;
   made.threads = threads;
+  made.kv_cache_dtype = draft_dtype(options);
   made.block_tokens = options.block_tokens;
   made.context_tokens =
       std::min(context_wanted(options, config), std::uint64_t{parts.config->context});

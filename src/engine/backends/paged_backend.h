@@ -66,7 +66,7 @@ class PagedBackend : public Backend {
                    std::string_view numerics_id);
 
   // Returns the options of the draft model's backend, before its memory is known. It keeps keys and
-  // values in the default format: no answer depends on them.
+  // values as the model does, where its rows can be kept so: no answer depends on them.
   static BackendOptions draft_options(const BackendOptions& options, const model::Config& config,
                                       std::size_t threads);
   // Returns the share of KV memory in which this cache holds as many tokens as the draft model's.
