@@ -31,7 +31,8 @@ def model_to_use() -> str:
         _told = True
         print(
             "pagoda: no model is named and the default model is not in the cache folder: "
-            "stories260K answers, a small model that tells stories for children",
+            "stories260K answers, a small model that tells stories for children; "
+            '"pagoda pull smollm2" downloads the default model',
             file=sys.stderr,
         )
     return bundled_model()

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ._models import bundled_model, default_model, model_to_use
-
-# These run a model: that of PAGODA_MODEL where none is named.
-_RUNNING = ("chat", "run", "serve")
+from ._models import bundled_model
 
 
 def path() -> str:
@@ -18,11 +15,9 @@ def path() -> str:
 
 
 def execute(words: Sequence[str]) -> NoReturn:
-    """Becomes the program with these arguments."""
-    runs = bool(words) and words[0] in _RUNNING and not {"-h", "--help"} & set(words)
-    if runs and "PAGODA_MODEL" not in os.environ and not os.path.exists(default_model()):
-        named = any(word == "-m" or word.startswith("--model") or os.path.exists(word) for word in words[1:])
-        os.environ["PAGODA_MODEL"] = bundled_model() if named else model_to_use()
+    """Becomes the program with these arguments. Where no model is named and the default model is not
+    there, the program says that the bundled one answers."""
+    os.environ.setdefault("PAGODA_STAND_IN_MODEL", bundled_model())
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(path(), ["pagoda", *words])

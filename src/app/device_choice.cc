@@ -43,7 +43,7 @@ Result<engine::BackendOptions> with_blocks(const DeviceOptions& device, const mo
 
 // A share of a GPU's memory is never passed over in silence where no GPU computes.
 void warn_of_gpu_share(const DeviceOptions& device) {
-  if (device.gpu_memory_utilization == DeviceOptions{}.gpu_memory_utilization) return;
+  if (!device.gpu_memory_utilization) return;
   terminal::print_warning(
       "`gpu_memory_utilization` bounds nothing on a CPU: `num_gpu_blocks_override` or, of a "
       "server, `kv_cache_memory_bytes` bounds its KV cache");
@@ -83,7 +83,8 @@ engine::BackendOptions with_gpu_steps(const DeviceOptions& device, const model::
 }
 
 engine::GpuBackendOptions gpu_options(const DeviceOptions& device) {
-  return {.memory_utilization = device.gpu_memory_utilization, .blocks = device.gpu_blocks};
+  return {.memory_utilization = device.gpu_memory_utilization.value_or(kGpuMemoryUtilization),
+          .blocks = device.gpu_blocks};
 }
 
 }  // namespace
@@ -173,7 +174,7 @@ Result<std::unique_ptr<engine::Backend>> create_backend(const DeviceOptions& dev
                                                         const engine::BackendOptions& options) {
   if (device.ranks > 1) {
     warn_of_gpu_share(device);
-    if (device.gpu_blocks && !options.kv_bytes) {
+    if (device.gpu_blocks) {
       terminal::print_warning(
           "`num_gpu_blocks_override` bounds nothing on several ranks: `kv_cache_memory_bytes` "
           "does");

@@ -19,9 +19,12 @@ namespace pagoda::app {
 
 enum class DeviceKind { kAuto, kCpu, kCuda };
 
+// The share of a GPU's memory that weights, workspace and KV take.
+inline constexpr double kGpuMemoryUtilization = 0.92;
+
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
-  double gpu_memory_utilization = 0.92;
+  std::optional<double> gpu_memory_utilization = {};  // unset: kGpuMemoryUtilization
   std::optional<std::uint32_t> gpu_blocks = {};
   std::uint32_t ranks = 1;  // processes that compute the model together, on CPUs
   double rank_timeout_s = 60;

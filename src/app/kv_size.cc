@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "kv/memory/blocks_held.h"
+
 namespace pagoda::app {
 namespace {
 
@@ -70,6 +72,18 @@ Result<KvBytes> sum(KvBytes a, KvBytes b, std::string_view field) {
   return KvBytes{a.payload + b.payload, stored};
 }
 
+// Tokens of a sequence that layers of the group keep.
+std::int64_t tokens_kept(const KvSizeQuery& question, const KvLayers& group) {
+  const std::int64_t all = question.sequence_length;
+  if (group.window == 0 || group.window >= all) return all;
+  if (question.block_size == 0) return group.window;
+  const auto window = static_cast<std::uint32_t>(std::min<std::int64_t>(group.window, UINT32_MAX));
+  const std::uint64_t blocks =
+      kv::memory::blocks_held({.window = window}, static_cast<std::uint64_t>(all),
+                              static_cast<std::uint32_t>(question.block_size));
+  return std::min(all, static_cast<std::int64_t>(blocks) * question.block_size);
+}
+
 // All layers, `heads(group)` of each; one token, or all that are kept of a sequence.
 template <class Heads>
 Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, const Heads& heads) {
@@ -84,10 +98,7 @@ Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, cons
     ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "num_kv_heads"));
     ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "num_layers"));
     if (!one_token) {
-      const std::int64_t kept = group.window == 0
-                                    ? question.sequence_length
-                                    : std::min(question.sequence_length, group.window);
-      ASSIGN_OR_RETURN(bytes, scaled(bytes, kept, "sequence_length"));
+      ASSIGN_OR_RETURN(bytes, scaled(bytes, tokens_kept(question, group), "sequence_length"));
     }
     ASSIGN_OR_RETURN(all, sum(all, bytes, one_token ? "num_layers" : "sequence_length"));
   }

@@ -3,6 +3,8 @@
 //
 //   bytes of a token = sum over layers of  KV heads x (key vector + value vector)
 //   total            = sum over layers of  batch x min(tokens, window) x bytes of a token
+//
+// Where blocks are asked for, a window is as many tokens as the blocks that hold it.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +52,8 @@ struct KvSizeQuery {
   std::int64_t sequence_length = 1;
   std::int64_t batch_size = 1;
   std::int64_t ranks = 1;  // tensor parallel
+  // A window counts as the whole blocks that hold it (kv/memory/blocks_held.h); 0: as its tokens.
+  std::int64_t block_size = 0;
 };
 
 struct KvBytes {

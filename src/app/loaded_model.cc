@@ -6,8 +6,8 @@
 #include <system_error>
 #include <utility>
 
-#include "app/cache_folder.h"
 #include "app/model_finder.h"
+#include "app/model_package.h"
 #include "hf/folder.h"
 #include "terminal/messages.h"
 #include "terminal/progress_bar.h"
@@ -18,7 +18,10 @@ namespace {
 // Tells the user what to do about a file that is not there.
 std::string missing_file_hint(const std::string& path) {
   if (path == default_model_path()) {
-    return "; ./run downloads the default model, or name a model with `model`";
+    return fmt::format(
+        "; \"pagoda pull {}\" downloads the default model ({}), or name a model with "
+        "`model`",
+        kDefaultPackage, find_model_package(kDefaultPackage)->size);
   }
   return "; a model is a GGUF file, a folder with config.json and *.safetensors, or a name such as "
          "Qwen/Qwen3-0.6B";
@@ -53,9 +56,7 @@ Status check_loadable(const gguf::File& file, const ModelLoadOptions& options,
 
 }  // namespace
 
-std::string default_model_path() {
-  return cache_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
+std::string default_model_path() { return package_path(*find_model_package(kDefaultPackage)); }
 
 std::string beyond_training(std::uint64_t context, std::uint64_t trained) {
   return fmt::format("`max_model_len` {} is beyond the {} tokens the model was trained on", context,

@@ -187,6 +187,12 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   ASSIGN_OR_RETURN(const kernels::KernelSet* const kernels, kernels::select_set());
   ASSIGN_OR_RETURN(const FoundModel found,
                    find_model(options.model, ModelEnvironment::of_process()));
+  if (found.is_stand_in && options.chat_template.empty() && options.tokenizer.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{} tells stories and has no chat template: a chat needs the default "
+                             "model or another one that `model` names",
+                             std::filesystem::path(found.path).stem().string())};
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> model,
                    LoadedModel::load(found.path, *kernels,
                                      {.tokenizer = options.tokenizer,

@@ -17,7 +17,8 @@ Result<std::int64_t> rank_bytes(const MemoryQuery& query, std::int64_t tokens,
                       .format = query.format,
                       .sequence_length = tokens,
                       .batch_size = 1,
-                      .ranks = query.ranks};
+                      .ranks = query.ranks,
+                      .block_size = query.block_size};
   if (!windows_forget) {
     for (KvLayers& group : size.groups) group.window = 0;
   }

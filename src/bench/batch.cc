@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "app/decode_traffic.h"
 #include "app/synthetic_request.h"
 #include "bench/benchmarks.h"
 #include "bench/decode.h"
 #include "bench/samples.h"
+#include "terminal/plot.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
@@ -37,9 +39,28 @@ Result<terminal::BenchReport> report_of(const BenchBatchOptions& options, const 
   return report;
 }
 
+terminal::PlotPanel throughput_plot(const std::vector<std::uint32_t>& batch_sizes,
+                                    const std::vector<std::vector<double>>& step_seconds) {
+  terminal::PlotPanel panel = {
+      .title = "Decode of a batch",
+      .x_title = "sequences together",
+      .y_title = "tokens/s",
+      .ticks = {},
+      .lines = {{.name = "all together", .points = {}}, {.name = "each", .points = {}}}};
+  for (std::size_t i = 0; i < batch_sizes.size(); ++i) {
+    const double size = batch_sizes[i];
+    const double seconds = median(step_seconds[i]);
+    panel.ticks.push_back({.x = size, .text = fmt::format("{}", batch_sizes[i])});
+    panel.lines[0].points.push_back({.x = size, .y = size / seconds});
+    panel.lines[1].points.push_back({.x = size, .y = 1 / seconds});
+  }
+  return panel;
+}
+
 }  // namespace
 
 Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, const BenchRun& run) {
+  if (!options.plot.empty()) RETURN_IF_ERROR(terminal::write_plot(options.plot, {}));
   const std::uint32_t largest =
       *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
   ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(largest));
@@ -66,6 +87,10 @@ Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, cons
       step_seconds[i].push_back(seconds);
       progress.show(++measured, options.repeats * options.batch_sizes.size());
     }
+  }
+  if (!options.plot.empty()) {
+    RETURN_IF_ERROR(terminal::write_plot(
+        options.plot, std::array{throughput_plot(options.batch_sizes, step_seconds)}));
   }
   return report_of(options, run, *model, step_seconds);
 }

@@ -28,7 +28,10 @@ Result<std::unique_ptr<BenchEngine>> BenchEngine::create(const app::LoadedModel&
   with_bar.on_pack = model.pack_progress();
   app::DeviceOptions device = run.options().device;
   // A share of what no GPU has would read as one that was asked for.
-  if (memory_share < 1 && engine::find_gpu().ok()) device.gpu_memory_utilization *= memory_share;
+  if (memory_share < 1 && engine::find_gpu().ok()) {
+    device.gpu_memory_utilization =
+        memory_share * device.gpu_memory_utilization.value_or(app::kGpuMemoryUtilization);
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    app::create_backend(device, model, run.kernels(), with_bar));
   return std::unique_ptr<BenchEngine>(new BenchEngine(run, std::move(backend), std::move(watcher)));

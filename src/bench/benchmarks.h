@@ -21,7 +21,8 @@ namespace pagoda::bench {
 struct BenchCacheOptions : BenchOptions {
   BenchCacheOptions() { repeats = 5; }
   bool toy = false;
-  std::uint32_t hidden_size = 128;  // of the toy, a multiple of 32
+  std::uint32_t hidden_size = 128;  // of a toy; of `toy` a multiple of 32
+  std::uint64_t seed = 0;           // of a toy's random numbers
   std::uint32_t prompt_tokens = 256;
   std::uint32_t new_tokens = 128;
 };
@@ -42,6 +43,7 @@ struct BenchBatchOptions : BenchOptions {
   std::vector<std::uint32_t> batch_sizes = {1, 2, 4, 8, 16, 32, 64};
   std::uint32_t prompt_tokens = 128;
   std::uint32_t new_tokens = 32;
+  std::string plot;  // SVG file; empty: none
 };
 Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, const BenchRun& run);
 
@@ -50,6 +52,7 @@ struct BenchDepthOptions : BenchOptions {
   BenchDepthOptions() { repeats = 3; }
   std::vector<std::uint32_t> depths;  // empty: depths_to(the context)
   std::uint32_t new_tokens = 32;
+  std::string plot;  // SVG file; empty: none
 };
 Result<terminal::BenchReport> bench_depth(const BenchDepthOptions& options, const BenchRun& run);
 

@@ -130,7 +130,8 @@ class CacheBench {
 
 Result<terminal::BenchReport> bench_cache(const BenchCacheOptions& options, const BenchRun& run) {
   if (options.toy) {
-    const ToyModel toy(options.prompt_tokens + options.new_tokens, options.hidden_size);
+    const ToyModel toy(options.prompt_tokens + options.new_tokens, options.hidden_size,
+                       options.seed);
     RETURN_IF_ERROR(model::check_kv_cache_dtype(toy.config(), options.kv_cache_dtype));
     return CacheBench(options, run, toy.config(), toy.weights()).measure();
   }

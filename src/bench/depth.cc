@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "app/decode_traffic.h"
 #include "app/synthetic_request.h"
 #include "bench/benchmarks.h"
 #include "bench/decode.h"
 #include "bench/samples.h"
+#include "terminal/plot.h"
 #include "terminal/progress_bar.h"
 
 namespace pagoda::bench {
@@ -53,9 +55,27 @@ terminal::BenchReport report_of(const BenchDepthOptions& options, const BenchRun
   return report;
 }
 
+terminal::PlotPanel speed_plot(const std::vector<std::uint32_t>& depths,
+                               const std::vector<std::vector<double>>& step_seconds) {
+  terminal::PlotPanel panel = {.title = "Decode of one sequence",
+                               .x_title = "context tokens before decoding",
+                               .y_title = "tokens/s",
+                               .ticks = {},
+                               .lines = {{.name = "tokens/s", .points = {}}},
+                               .linear_x = true};
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    panel.ticks.push_back(
+        {.x = static_cast<double>(depths[i]), .text = fmt::format("{}", depths[i])});
+    panel.lines[0].points.push_back(
+        {.x = static_cast<double>(depths[i]), .y = 1 / median(step_seconds[i])});
+  }
+  return panel;
+}
+
 }  // namespace
 
 Result<terminal::BenchReport> bench_depth(const BenchDepthOptions& options, const BenchRun& run) {
+  if (!options.plot.empty()) RETURN_IF_ERROR(terminal::write_plot(options.plot, {}));
   ASSIGN_OR_RETURN(const engine::BackendOptions backend, run.backend_options(1));
   ASSIGN_OR_RETURN(const std::unique_ptr<app::LoadedModel> model, run.load_model());
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchEngine> engine,
@@ -81,6 +101,10 @@ Result<terminal::BenchReport> bench_depth(const BenchDepthOptions& options, cons
       step_seconds[i].push_back(seconds);
       progress.show(++measured, options.repeats * depths.size());
     }
+  }
+  if (!options.plot.empty()) {
+    RETURN_IF_ERROR(
+        terminal::write_plot(options.plot, std::array{speed_plot(depths, step_seconds)}));
   }
   return report_of(options, run, *model, depths, step_seconds);
 }

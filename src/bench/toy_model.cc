@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::uint32_t kHeads = 4;
 constexpr std::uint32_t kVocabulary = 128;
-constexpr std::uint64_t kToySeed = 1;
 
 }  // namespace
 
-ToyModel::ToyModel(std::uint32_t context_tokens, std::uint32_t width)
-    : config_{.layers = 1,
+ToyModel::ToyModel(std::uint32_t context_tokens, std::uint32_t width, std::uint64_t seed)
+    : seed_(seed),
+      config_{.layers = 1,
               .width = width,
               .hidden_width = 0,
               .heads = kHeads,
@@ -47,7 +47,7 @@ kernels::WeightMatrix ToyModel::random_matrix(std::size_t rows, std::size_t colu
   std::vector<float>& values = matrices_.emplace_back(rows * columns);
   const double bound = std::sqrt(3.0 / config_.width);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>((2 * random_unit(kToySeed, matrices_.size(), i) - 1) * bound);
+    values[i] = static_cast<float>((2 * random_unit(seed_, matrices_.size(), i) - 1) * bound);
   }
   return {.type = gguf::TensorType::kF32,
           .data = reinterpret_cast<const std::byte*>(values.data()),

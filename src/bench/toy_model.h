@@ -13,7 +13,8 @@ namespace pagoda::bench {
 class ToyModel {
  public:
   // `width`: a multiple of 32.
-  explicit ToyModel(std::uint32_t context_tokens, std::uint32_t width = 128);
+  explicit ToyModel(std::uint32_t context_tokens, std::uint32_t width = 128,
+                    std::uint64_t seed = 0);
   ToyModel(const ToyModel&) = delete;
   ToyModel& operator=(const ToyModel&) = delete;
 
@@ -23,6 +24,7 @@ class ToyModel {
  private:
   kernels::WeightMatrix random_matrix(std::size_t rows, std::size_t columns);
 
+  std::uint64_t seed_;
   model::Config config_;
   std::vector<std::vector<float>> matrices_;
   model::Weights weights_;

@@ -1,9 +1,13 @@
 #include "bench/tutorial_toy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <numeric>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "bench/cache_figures.h"
@@ -13,7 +17,8 @@
 namespace pagoda::bench {
 namespace {
 
-constexpr std::uint64_t kTutorialSeed = 0;
+// So many values of an output are shown; tutorials have 8.
+constexpr std::size_t kShownValues = 8;
 
 struct TutorialSide {
   std::vector<double> seconds;
@@ -32,10 +37,10 @@ class Tutorial {
       : options_(options),
         run_(run),
         width_(options.hidden_size),
-        attention_(width_, kTutorialSeed) {
+        attention_(width_, options.seed) {
     const std::size_t tokens = std::size_t{options.prompt_tokens} + options.new_tokens;
     for (std::size_t i = 0; i < tokens * width_; ++i) {
-      inputs_.push_back(static_cast<float>(2 * random_unit(kTutorialSeed, 1, i) - 1));
+      inputs_.push_back(static_cast<float>(2 * random_unit(options.seed, 1, i) - 1));
     }
   }
 
@@ -76,10 +81,23 @@ class Tutorial {
     const std::uint64_t tokens = std::uint64_t{options_.prompt_tokens} + options_.new_tokens;
     add_cache_figures(report, fmt::format("({}, {})", tokens, width_),
                       largest_difference(naive.outputs, cached.outputs), "outputs");
+    add_output(report, tokens, cached);
     return report;
   }
 
  private:
+  // Adds the shape of inputs and outputs, and the output of the last vector.
+  void add_output(terminal::BenchReport& report, std::uint64_t tokens,
+                  const TutorialSide& side) const {
+    const std::string shape = fmt::format("({}, {})", tokens, width_);
+    report.add_figure("output_shape", shape, fmt::format("inputs and outputs: {} each", shape));
+    const auto last = std::span(side.outputs).last(width_);
+    const auto shown = last.first(std::min(width_, kShownValues));
+    report.add_figure("last_output", std::vector<double>(last.begin(), last.end()),
+                      fmt::format("output of the last vector: {:.4f}{}", fmt::join(shown, " "),
+                                  shown.size() < width_ ? " …" : ""));
+  }
+
   std::span<const float> vectors(std::size_t begin, std::size_t end) const {
     return std::span(inputs_).subspan(begin * width_, (end - begin) * width_);
   }

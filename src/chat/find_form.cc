@@ -21,10 +21,14 @@ bool has_signs(const KnownToolForm& known, std::string_view source) {
 
 CallIdStyle find_ids(const TemplateProbe& probe) {
   const ProbeMessage nine = {.calls = {{0, probe_arguments(1)}}};
-  ProbeMessage longer = nine;
-  longer.id = "call_0123456789abcdef01234567";
-  const bool refuses = probe.tail(nine).has_value() && !probe.tail(longer).has_value();
-  return refuses ? CallIdStyle::kNine : CallIdStyle::kAny;
+  if (!probe.tail(nine)) return CallIdStyle::kAny;
+  // Some templates want nine exactly, others (vLLM's of Mistral) nine at least and show the last.
+  for (const char* const other : {"call_0123456789abcdef01234567", "call_1"}) {
+    ProbeMessage message = nine;
+    message.id = other;
+    if (!probe.tail(message)) return CallIdStyle::kNine;
+  }
+  return CallIdStyle::kAny;
 }
 
 void use_known(const KnownToolForm& known, AnswerForm& form) {

@@ -32,6 +32,8 @@ void add_bench_batch(const BenchCommand& bench) {
                    "tokens of each prompt: the depth at which decoding begins");
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
+  command.add_option("--plot", options->plot, "draw tokens/s over batch sizes into this SVG file")
+      .type_name("FILE");
   command.footer(kBenchBatchExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_batch(*options, run);

@@ -31,6 +31,8 @@ void add_bench_depth(const BenchCommand& bench) {
       .range(0u, 1u << 20);
   add_count_option(command, "-n,--new-tokens", options->new_tokens, "new tokens of each sequence",
                    2);
+  command.add_option("--plot", options->plot, "draw tokens/s over depths into this SVG file")
+      .type_name("FILE");
   command.footer(kBenchDepthExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_depth(*options, run);

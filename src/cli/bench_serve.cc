@@ -113,6 +113,8 @@ void add_sending_options(const CommandSpec& command, loadgen::ServeLoadOptions& 
                   "goodput counts requests whose mean ITL is at most this many ms")
       .range(0.0, 1e9);
   command.add_flag("--json", options.json, "one JSON object on stdout instead of a table");
+  command.add_option("--plot", options.plot, "draw TTFT and ITL over time into this SVG file")
+      .type_name("FILE");
 }
 
 int run_serve_load(const BenchCommand& bench, const loadgen::ServeLoadOptions& options) {

@@ -23,6 +23,7 @@ constexpr auto kOtherVariables = std::to_array<std::string_view>({
     "PAGODA_KERNELS",
     "PAGODA_MODEL",
     "PAGODA_MODELS",
+    "PAGODA_STAND_IN_MODEL",
     "PAGODA_BINARY",
     "PAGODA_BUILT_WITH_REDIS",
     "PAGODA_FLAT_REQUESTS",

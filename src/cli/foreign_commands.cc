@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 namespace pagoda::cli {
 namespace {
@@ -50,7 +52,10 @@ std::vector<std::string> with_each_served_name(std::vector<std::string> words) {
       (!is_flag(words[1]) || std::any_of(words.begin(), words.end(), [](const std::string& word) {
         return word == "-m" || word == "--model" || word.starts_with("--model=");
       }));
-  if (!names_model) return words;
+  const auto is_model = [](const std::string& word) {
+    std::error_code ignored;
+    return word.ends_with(".gguf") || std::filesystem::exists(word, ignored);
+  };
   std::vector<std::string> made;
   bool is_behind_dashes = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -59,6 +64,7 @@ std::vector<std::string> with_each_served_name(std::vector<std::string> words) {
     if (is_behind_dashes || words[i] != kNamesFlag || i + 1 == words.size()) continue;
     made.push_back(words[++i]);
     while (i + 1 < words.size() && !is_flag(words[i + 1])) {
+      if (!names_model && is_model(words[i + 1])) break;
       made.emplace_back(kNamesFlag);
       made.push_back(words[++i]);
     }

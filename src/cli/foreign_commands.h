@@ -12,9 +12,9 @@ namespace pagoda::cli {
 // is the command that the word stands behind: "bench", or nothing. Returns nothing for other words.
 std::optional<std::string> foreign_command_hint(std::string_view above, std::string_view word);
 
-// vLLM's --served-model-name takes several names behind one flag. Where another word names the
-// model, those behind the first name are names, too: each gets a flag of its own. Elsewhere the
-// word behind a name is the model, and the words stay as they are. `words` begin with "serve".
+// vLLM's --served-model-name takes several names behind one flag: each gets a flag of its own.
+// Where no other word names the model, one that is a file or a folder, or is called like a file, is
+// the model. `words` begin with "serve".
 std::vector<std::string> with_each_served_name(std::vector<std::string> words);
 
 }  // namespace pagoda::cli

@@ -13,6 +13,7 @@
 #include "app/step_defaults.h"
 #include "base/result.h"
 #include "cli/commands.h"
+#include "cli/kv_format_flag.h"
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "inspect/plan_report.h"
@@ -31,6 +32,7 @@ constexpr const char* kPlanExamples = R"(Examples:
 and --workspace is left for the CUDA runtime and what a step computes in.)";
 
 // A GPU needs this besides weights and cache, where --workspace does not say.
+constexpr std::uint64_t kKvHeadsDefault = 8;
 constexpr std::uint64_t kPlanNumberMax = std::uint64_t{1} << 30;
 
 struct PlanFlags {
@@ -42,10 +44,12 @@ struct PlanFlags {
   double gpu_memory_utilization = 0.92;
   std::uint64_t context = 8192;
   std::string format = "bf16";
+  std::string element_bytes;  // empty: `format` says it
   std::optional<std::uint64_t> requests;
   std::uint64_t ranks = 1;
   std::uint64_t layers = 32;
-  std::uint64_t kv_heads = 8;
+  std::optional<std::uint64_t> kv_heads;
+  std::optional<std::uint64_t> query_heads;
   std::uint64_t head_dim = 128;
   std::uint64_t block_size = 16;
   bool json = false;
@@ -95,19 +99,14 @@ Result<inspect::PlanQuestion> understand_plan(const PlanFlags& flags, bool conte
   } else {
     const auto layers = static_cast<std::int64_t>(flags.layers);
     query.groups = {{.layers = layers,
-                     .kv_heads = static_cast<std::int64_t>(flags.kv_heads),
+                     .kv_heads = static_cast<std::int64_t>(
+                         flags.kv_heads.value_or(flags.query_heads.value_or(kKvHeadsDefault))),
                      .key_dim = static_cast<std::int64_t>(flags.head_dim),
                      .value_dim = static_cast<std::int64_t>(flags.head_dim)}};
   }
-  const app::KvFormat* const format = app::find_kv_format(flags.format);
-  if (format == nullptr) {
-    std::string names;
-    for (const app::KvFormat& known : app::kv_formats()) {
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
-    }
-    return invalid(fmt::format("--kv: '{}' is not one of {}", flags.format, names));
-  }
-  query.format = *format;
+  ASSIGN_OR_RETURN(query.format, flags.element_bytes.empty()
+                                     ? kv_format_named("--kv", flags.format)
+                                     : kv_format_of_bytes(flags.element_bytes));
   query.ranks = static_cast<std::int64_t>(flags.ranks);
   query.block_size = static_cast<std::int64_t>(flags.block_size);
   ASSIGN_OR_RETURN(query.weights_bytes, bytes_of(flags.weights, query.weights_bytes, "--weights"));
@@ -161,15 +160,17 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
                   "share of --gpu that is used (0.92)")
       .range(0.01, 1.0);
   const Flag context =
-      command.add_option("-c,--context,--max-model-len", flags->context,
+      command.add_option("-c,--context,--max-model-len,--sequence-length", flags->context,
                          "tokens of a request, prompt and output (8192, or as trained)");
   context.token_count(1, kPlanNumberMax);
-  command
-      .add_option("--kv,--kv-cache-dtype", flags->format,
-                  "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)")
+  command.add_option("--kv,--kv-cache-dtype,--dtype", flags->format, kKvFormatHelp)
       .type_name("TYPE");
+  command.add_option(kElementBytesFlag, flags->element_bytes, kElementBytesHelp)
+      .type_name("N")
+      .excludes("--kv");
   command
-      .add_option("--requests,--max-num-seqs", flags->requests, "requests that should fit at once")
+      .add_option("--requests,--max-num-seqs,--batch-size", flags->requests,
+                  "requests that should fit at once")
       .range(std::uint64_t{1}, kPlanNumberMax);
   command
       .add_option("--tensor-parallel-size,--tp-size", flags->ranks,
@@ -184,7 +185,12 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
       .capacity();
   command.add_option("--num-layers", flags->layers, "layers of a shape (32)")
       .range(std::uint64_t{1}, kPlanNumberMax);
-  command.add_option("--num-kv-heads", flags->kv_heads, "KV heads of a layer (8)")
+  command.add_option("--num-kv-heads", flags->kv_heads, "KV heads of a layer (8, or --query-heads)")
+      .range(std::uint64_t{1}, kPlanNumberMax);
+  command
+      .add_option("--num-heads,--query-heads", flags->query_heads,
+                  "query heads of a layer: the cache keeps as many, unless --num-kv-heads says "
+                  "how many")
       .range(std::uint64_t{1}, kPlanNumberMax);
   command
       .add_option("--head-dim", flags->head_dim, "values of a head's key, and of its value (128)")

@@ -11,6 +11,7 @@
 #include "app/loaded_model.h"
 #include "base/result.h"
 #include "cli/commands.h"
+#include "cli/kv_format_flag.h"
 #include "cli/options.h"
 #include "cli/token_count.h"
 #include "gguf/file.h"
@@ -33,7 +34,6 @@ constexpr const char* kSizeExamples = R"(Examples:
   pagoda size --table)";
 
 constexpr const char* kBlockSizeDefault = "16";
-constexpr const char* kElementBytes = "--bytes-per-element";
 
 // The command's options as typed. A value that came from the environment gives way to a flag it
 // does not go with; two typed flags that do not go together are an error.
@@ -91,26 +91,11 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// The format whose elements have so many bytes and no scales.
-Result<app::KvFormat> format_of_bytes(const std::string& bytes) {
-  for (const app::KvFormat& format : app::kv_formats()) {
-    const bool is_meant = format.name != "fp16" && !format.quantised();
-    if (is_meant && fmt::format("{}", format.key_bits / 8) == bytes) return format;
-  }
-  return invalid(
-      fmt::format("{}: '{}' is not 4, 2 or 1; --dtype names smaller elements, which have scales",
-                  kElementBytes, bytes));
-}
-
 Result<app::KvFormat> read_format(const Flags& flags, const std::string& fallback) {
-  if (flags.given(kElementBytes)) return format_of_bytes(flags.text(kElementBytes, ""));
-  const std::string name = flags.text("--dtype", fallback);
-  if (const app::KvFormat* const format = app::find_kv_format(name)) return *format;
-  std::string names;
-  for (const app::KvFormat& format : app::kv_formats()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+  if (flags.given(kElementBytesFlag)) {
+    return kv_format_of_bytes(flags.text(kElementBytesFlag, ""));
   }
-  return invalid(fmt::format("--dtype: '{}' is not one of {}", name, names));
+  return kv_format_named("--dtype", flags.text("--dtype", fallback));
 }
 
 // Reads the model's KV layout; a fault of the file is a failure, not a wrong flag.
@@ -173,9 +158,10 @@ Result<inspect::SizeReport> compare_heads(const Flags& flags) {
 
 // Two flags name the format: what was typed stands above the environment.
 Status choose_format_flag(Flags& flags) {
-  if (!flags.given(kElementBytes) || !flags.given("--dtype")) return ok_status();
-  return flags.is_from_environment(kElementBytes) ? flags.refuse_beside("--dtype", {kElementBytes})
-                                                  : flags.refuse_beside(kElementBytes, {"--dtype"});
+  if (!flags.given(kElementBytesFlag) || !flags.given("--dtype")) return ok_status();
+  return flags.is_from_environment(kElementBytesFlag)
+             ? flags.refuse_beside("--dtype", {kElementBytesFlag})
+             : flags.refuse_beside(kElementBytesFlag, {"--dtype"});
 }
 
 Result<inspect::SizeReport> answer(Flags& flags) {
@@ -183,7 +169,7 @@ Result<inspect::SizeReport> answer(Flags& flags) {
     RETURN_IF_ERROR(flags.refuse_beside(
         "--table", {"--compare-heads", "--model", "--batch-size", "--sequence-length",
                     "--num-layers", "--num-kv-heads", "--num-heads", "--head-dim", "--dtype",
-                    kElementBytes, "--tp-size", "--tokens", "--block-size"}));
+                    kElementBytesFlag, "--tp-size", "--tokens", "--block-size"}));
     return inspect::known_sizes();
   }
   RETURN_IF_ERROR(choose_format_flag(flags));
@@ -220,10 +206,8 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   flags->add(command, "--num-layers", "N", "layers (32)");
   flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");
   flags->add(command, "--head-dim", "N", "values of a head's key, and of its value (128)");
-  flags->add(command, "--dtype,--kv,--kv-cache-dtype", "TYPE",
-             "fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, int4 or fp4 (bf16)");
-  flags->add(command, kElementBytes, "N",
-             "instead: 4 (fp32), 2 (bf16) or 1 (fp8_e5m2) bytes of an element, without scales");
+  flags->add(command, "--dtype,--kv,--kv-cache-dtype", "TYPE", kKvFormatHelp);
+  flags->add(command, kElementBytesFlag, "N", kElementBytesHelp);
   flags->add(command, "--tp-size,--tensor-parallel-size", "N",
              "tensor-parallel ranks the KV heads divide over (1)");
   flags->add(command, "--num-heads,--query-heads", "N", "query heads, for --compare-heads (32)");

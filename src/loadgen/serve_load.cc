@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "loadgen/load_plot.h"
 #include "loadgen/probe.h"
 #include "loadgen/report.h"
 #include "replay/trace.h"
@@ -176,6 +177,7 @@ Result<ServerMeasurement> measure_server(const ServeLoadOptions& options,
   target.verify = !options.insecure;
   ASSIGN_OR_RETURN(const std::unique_ptr<Workload> workload, workload_of(options));
   ASSIGN_OR_RETURN(const CompletionForm form, make_form(options, target));
+  if (!options.plot.empty()) RETURN_IF_ERROR(terminal::write_plot(options.plot, {}));
   const bool has_times = options.rate > 0 || options.workload == WorkloadKind::kTrace;
   const LoadOptions sending = {.concurrency_max = options.concurrency,
                                .closed_loop = !has_times && options.concurrency > 0,
@@ -204,6 +206,7 @@ Result<ServerMeasurement> measure_server(const ServeLoadOptions& options,
   ASSIGN_OR_RETURN(const LoadResult result,
                    run_load(target, form, *workload, sending, events, clock));
   progress.clear();
+  if (!options.plot.empty()) RETURN_IF_ERROR(terminal::write_plot(options.plot, plot_load(result)));
   const Summary summary = summarise(result, slo);
   terminal::BenchReport report =
       report_load(result, summary, slo, has_times && options.concurrency == 0);

@@ -50,6 +50,7 @@ struct ServeLoadOptions {
   double slo_ttft_ms = 0;
   double slo_itl_ms = 0;
   bool json = false;
+  std::string plot;  // SVG file for the latencies over time; empty: none
 };
 
 struct ServerMeasurement {

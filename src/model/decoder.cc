@@ -87,6 +87,15 @@ Decoder::Decoder(const Config& config, const Weights& weights, const kernels::Ke
   attention_tiles_.reserve(rows);
 }
 
+std::size_t Decoder::workspace_bytes() const {
+  const std::size_t heads = query_.size() + key_.size() + value_.size() + attended_.size();
+  const std::size_t packed =
+      normed_.size() + mixed_.size() + router_normed_.size() + expert_normed_.size();
+  return residual_.bytes() + branch_.bytes() + heads * sizeof(float) + packed +
+         feed_forward_.workspace_bytes() +
+         (latent_attention_ ? latent_attention_->workspace_bytes() : 0);
+}
+
 void Decoder::forward(const Batch& batch, const kv::memory::PageBuffer& pages, float* out) {
   place_rows(batch);
   embed(batch);

@@ -63,6 +63,9 @@ class Decoder {
 
   // Returns the bytes of weights that were packed.
   std::size_t packed_bytes() const { return weights_.bytes(); }
+  // Returns the bytes of activations, which have room for rows_max() rows. Partial results of
+  // attention are not among them: they grow with the contexts that were seen.
+  std::size_t workspace_bytes() const;
   // Returns the bytes that ranks have sent to each other, all together.
   std::uint64_t bytes_exchanged() const { return exchange_ ? exchange_->bytes_sent() : 0; }
 

@@ -48,6 +48,12 @@ class FeedForward {
   void mix_experts(std::uint32_t layer, const LayerWeights& weights, const Inputs& x,
                    std::size_t rows, FloatRows& out);
 
+  // Returns the bytes of activations.
+  std::size_t workspace_bytes() const {
+    return gate_.bytes() + up_.bytes() + hidden_.size() + logits_.bytes() + gathered_.size() +
+           results_.bytes();
+  }
+
  private:
   // Rows that one network computes.
   struct Group {

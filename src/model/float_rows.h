@@ -22,6 +22,7 @@ class FloatRows {
   float* row(std::size_t index) { return values_.data() + index * stride_; }
   const float* row(std::size_t index) const { return values_.data() + index * stride_; }
   std::size_t stride() const { return stride_; }  // floats from row to row
+  std::size_t bytes() const { return values_.size() * sizeof(float); }
 
  private:
   LargeArray<float> values_;

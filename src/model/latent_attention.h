@@ -45,6 +45,12 @@ class LatentAttention {
   // call. `attended`: [rows, heads, rank].
   const FloatRows& raise(const LatentWeights& latent, const float* attended, std::size_t rows);
 
+  // Returns the bytes of activations.
+  std::size_t workspace_bytes() const {
+    return query_latents_.bytes() + query_normed_.size() + raw_queries_.bytes() + parts_.size() +
+           outputs_.bytes();
+  }
+
  private:
   void project_down(const LayerWeights& layer, const std::byte* x, std::size_t rows, float* keys);
   void finish_key(const LatentWeights& latent, const kernels::RopeRow& rope, float* key) const;

@@ -34,14 +34,14 @@ Result<app::DeviceOptions> device_of(const LocalModelOptions& options) {
     return invalid_option("device",
                           fmt::format("is '{}', expected auto, cpu or cuda", options.device));
   }
-  made.gpu_memory_utilization = options.gpu_memory_utilization;
-  if (!(made.gpu_memory_utilization >= 0.01 && made.gpu_memory_utilization <= 1)) {
+  if (!(options.gpu_memory_utilization >= 0.01 && options.gpu_memory_utilization <= 1)) {
     return invalid_option("gpu_memory_utilization", "is not within 0.01 and 1");
   }
   // Without a GPU the package warns of the share itself, as Python's programs can see.
   const bool may_be_gpu = made.kind == app::DeviceKind::kCuda ||
                           (made.kind == app::DeviceKind::kAuto && app::shows_nvidia_gpu());
-  if (!may_be_gpu) made.gpu_memory_utilization = app::DeviceOptions{}.gpu_memory_utilization;
+  const bool is_asked = options.gpu_memory_utilization != app::kGpuMemoryUtilization;
+  if (may_be_gpu && is_asked) made.gpu_memory_utilization = options.gpu_memory_utilization;
   if (options.num_gpu_blocks_override > 0) made.gpu_blocks = options.num_gpu_blocks_override;
   made.steps = app::StepFlags{.sequences_max = options.max_num_seqs,
                               .batched_tokens_max = options.max_num_batched_tokens,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/device_choice.h"
 #include "app/loaded_model.h"
 #include "app/served_source.h"
 #include "base/clock.h"
@@ -29,7 +30,7 @@ struct LocalModelOptions {
   std::string kv_eviction = "lru";
   std::string dtype = "auto";
   std::string quantization;  // empty: weights stay as they are
-  double gpu_memory_utilization = 0.92;
+  double gpu_memory_utilization = app::kGpuMemoryUtilization;
   std::uint32_t num_gpu_blocks_override = 0;  // 0: as many as fit
   std::uint64_t max_model_len = 0;            // 0: the model's own
   std::uint32_t block_size = 16;

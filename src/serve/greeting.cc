@@ -35,15 +35,20 @@ std::string ranks_line(const engine::Backend& backend) {
                      format_byte_size(static_cast<double>(backend.bytes_exchanged_per_token())));
 }
 
-// The memory plan: weights and KV, and what that is enough for. `pagoda plan` says it beforehand.
+// The memory plan: weights, workspace and KV, and what that is enough for. `pagoda plan` says it
+// beforehand.
 std::string memory_of(const app::ServedSource& source, const engine::Backend& backend,
                       std::uint64_t context_tokens) {
   const std::optional<std::int64_t> weights = source.weights_in_file();
-  const std::uint64_t requests = backend.kv_tokens() / std::max<std::uint64_t>(context_tokens, 1);
+  const std::uint64_t workspace = backend.workspace_bytes();
+  const std::uint64_t requests = backend.sequences_at(std::max<std::uint64_t>(context_tokens, 1));
   return fmt::format(
-      "memory: {}KV cache {}: {} request{} of {} tokens at once",
+      "memory: {}{}KV cache {}: {} request{} of {} tokens at once",
       weights
           ? fmt::format("weights {} in the file, ", format_byte_size(static_cast<double>(*weights)))
+          : "",
+      workspace > 0
+          ? fmt::format("workspace {}, ", format_byte_size(static_cast<double>(workspace)))
           : "",
       format_byte_size(static_cast<double>(backend.kv_bytes())), format_grouped(requests),
       requests == 1 ? "" : "s", format_grouped(context_tokens));

@@ -59,11 +59,12 @@ std::string escaped(std::string_view text) {
 // Where values of a panel are in its picture.
 class Field {
  public:
-  Field(const PlotPanel& panel, double top) : top_(top + kTop), y_low_(panel.y_low) {
+  Field(const PlotPanel& panel, double top)
+      : top_(top + kTop), y_low_(panel.y_low), is_linear_(panel.linear_x) {
     double highest = panel.level ? panel.level->y : y_low_;
     bool first = true;
     for (const PlotTick& tick : panel.ticks) {
-      const double at = std::log2(tick.x);
+      const double at = along(tick.x);
       low_ = first ? at : std::min(low_, at);
       high_ = first ? at : std::max(high_, at);
       first = false;
@@ -77,7 +78,7 @@ class Field {
 
   double x(double value) const {
     if (high_ <= low_) return kLeft + kFieldWidth / 2;
-    return kLeft + kFieldWidth * (std::log2(value) - low_) / (high_ - low_);
+    return kLeft + kFieldWidth * (along(value) - low_) / (high_ - low_);
   }
   double y(double value) const {
     return bottom() - kFieldHeight * (value - y_low_) / (step_ * steps_);
@@ -102,8 +103,11 @@ class Field {
     return 10 * power;
   }
 
+  double along(double x) const { return is_linear_ ? x : std::log2(x); }
+
   double top_;
   double y_low_;
+  bool is_linear_;
   double low_ = 0;
   double high_ = 0;
   double step_;

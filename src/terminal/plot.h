@@ -38,13 +38,15 @@ struct PlotPanel {
   std::vector<PlotTick> ticks;  // of x
   std::vector<PlotLine> lines;
   std::optional<PlotLevel> level = {};
-  double y_low = 0;  // where the axis begins
+  double y_low = 0;       // where the axis begins
+  bool linear_x = false;  // else logarithmic, of values above 0
 };
 
-// Points, ticks and lines in any order; x is above 0, on a logarithmic axis.
+// Points, ticks and lines in any order.
 std::string plot_svg(std::span<const PlotPanel> panels);
 
-// The same into a file, which `plot` names.
+// The same into a file, which `plot` names. Without panels it is an empty picture: who measures for
+// minutes writes one first, so that a name that cannot be written is told at once.
 Status write_plot(const std::string& path, std::span<const PlotPanel> panels);
 
 }  // namespace pagoda::terminal

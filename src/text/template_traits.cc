@@ -217,24 +217,36 @@ class TraitFinder {
   }
 
   void find_tools() {
-    const auto with = [&](const ChatJson& tools) {
-      Conversation conversation;
-      conversation.messages = ChatJson::array({user_});
-      conversation.tools = tools;
-      return probe_(conversation);
-    };
-    found_.null_tools = with(nullptr).has_value() || !with(ChatJson::array()).has_value();
+    const ChatJson alone = ChatJson::array({user_});
+    found_.null_tools =
+        with_tools(alone, nullptr).has_value() || !with_tools(alone, ChatJson::array()).has_value();
+    find_tool_members(alone);
+    // Some templates show tools below a system message alone (FunctionGemma's by vLLM).
+    find_tool_members(ChatJson::array({message("system", content(kSystemNeedle)), user_}));
+  }
+
+  Shown with_tools(const ChatJson& messages, const ChatJson& tools) const {
+    Conversation conversation;
+    conversation.messages = messages;
+    conversation.tools = tools;
+    return probe_(conversation);
+  }
+
+  // Finds what a tool beside these messages must have.
+  void find_tool_members(const ChatJson& messages) {
     const ChatJson schema = {{"type", "object"}, {"properties", ChatJson::object()}};
-    const ChatJson whole = {{"description", "d"}, {"parameters", schema}};
-    const Shown expected = with(ChatJson::array({tool_with(whole)}));
+    const auto shown_with = [&](const ChatJson& members) {
+      return with_tools(messages, ChatJson::array({tool_with(members)}));
+    };
+    const Shown expected = shown_with({{"description", "d"}, {"parameters", schema}});
     if (!expected) return;
     const auto takes = [&](const ChatJson& members) {
-      const Shown prompt = with(ChatJson::array({tool_with(members)}));
+      const Shown prompt = shown_with(members);
       return prompt && has(prompt, kNeedle) == has(expected, kNeedle);
     };
-    found_.tools_without_texts = takes({{"parameters", schema}});
-    found_.tools_without_schema = takes({{"description", "d"}});
-    found_.schemas_without_properties =
+    found_.tools_without_texts &= takes({{"parameters", schema}});
+    found_.tools_without_schema &= takes({{"description", "d"}});
+    found_.schemas_without_properties &=
         takes({{"description", "d"}, {"parameters", ChatJson::object()}}) &&
         takes({{"description", "d"}, {"parameters", {{"type", "object"}}}});
   }

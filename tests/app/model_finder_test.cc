@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "app/loaded_model.h"
 #include "app/model_folder.h"
 #include "app/model_name.h"
 
@@ -194,6 +196,39 @@ TEST_F(ModelFinder, OwnFoldersHoldAFolderOrAFileOfTheName) {
   EXPECT_EQ(path_of("Org/Name"), in_folder.string());
   EXPECT_EQ(find("Org/Name").value().name, "Org/Name");
   EXPECT_THAT(error_of("Org/Name@v1"), HasSubstr("folders have no revisions"));
+}
+
+TEST_F(ModelFinder, AFolderThatIsNotWholeHidesNoWholeModelElsewhere) {
+  environment_.pagoda_models = (root_ / "own").string() + ":" + (root_ / "other").string();
+  put("own/Org/Name/config.json", "{}");
+  put("own/Org/Name/model.safetensors.index.json", R"({"weight_map": {"a": "gone.safetensors"}})");
+  EXPECT_THAT(error_of("Org/Name"), AllOf(HasSubstr("gone.safetensors is not there")));
+  put_ref("models--Org--Name", "main", kCommit);
+  EXPECT_THAT(error_of("Org/Name"), HasSubstr("gone.safetensors is not there"))
+      << "neither is whole: the first is named";
+  const fs::path in_hub = put_in_hub("models--Org--Name", kCommit, "model.gguf");
+  EXPECT_EQ(path_of("Org/Name"), in_hub.string());
+  const fs::path in_other = put("other/Org/Name/model.gguf");
+  EXPECT_EQ(path_of("Org/Name"), in_other.string()) << "PAGODA_MODELS comes first";
+  put("own/Org/Name/a.gguf");
+  fs::remove(root_ / "own/Org/Name/model.safetensors.index.json");
+  put("own/Org/Name/b.gguf");
+  EXPECT_THAT(error_of("Org/Name"), HasSubstr("give one of")) << "a choice is asked for at once";
+}
+
+TEST_F(ModelFinder, AStandInAnswersForTheDefaultModelAlone) {
+  environment_.stand_in = "/bundled/stories.gguf";
+  const char* const folder = std::getenv("XDG_CACHE_HOME");
+  const std::string before = folder == nullptr ? "" : folder;
+  setenv("XDG_CACHE_HOME", (root_ / "no-cache").c_str(), 1);
+  const Result<FoundModel> found = find(default_model_path());
+  const Result<FoundModel> other = find("/no/other.gguf");
+  before.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", before.c_str(), 1);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found.value().path, "/bundled/stories.gguf");
+  EXPECT_TRUE(found.value().is_stand_in);
+  EXPECT_EQ(other.value().path, "/no/other.gguf");
+  EXPECT_THAT(error_of("Org/Name"), HasSubstr("no model of that name"));
 }
 
 TEST_F(ModelFinder, TheCacheOfHuggingFaceIsReadByRefsAndCommits) {

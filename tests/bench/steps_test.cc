@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "bench/bench_command.h"
 
 namespace pagoda::bench {
@@ -33,6 +36,33 @@ TEST(BenchDepth, WithoutDepthsTheyGoFromNothingToTheDeepestThatFits) {
   std::vector<std::uint64_t> depths;
   for (const json& row : report["rows"]) depths.push_back(row["depth"]);
   EXPECT_THAT(depths, testing::ElementsAre(0, 256, kStoryContext - 12));
+}
+
+std::string plot_of(const std::string& benchmark, std::vector<std::string> words) {
+  const std::string path = testing::TempDir() + "/" + benchmark + ".svg";
+  words.insert(words.end(), {"--new-tokens", "2", "--repeats", "1", "--plot", path});
+  const cli::Captured captured = run_bench(benchmark, words);
+  EXPECT_EQ(captured.exit_status, 0) << captured.err;
+  std::ostringstream svg;
+  svg << std::ifstream(path).rdbuf();
+  return svg.str();
+}
+
+TEST(BenchPlots, HaveAPointForEveryRow) {
+  const auto points = [](const std::string& svg) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = svg.find("<circle ", at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  const std::string depths = plot_of("depth", {"--depths", "0,40,80"});
+  EXPECT_EQ(points(depths), 3);
+  EXPECT_THAT(depths, testing::HasSubstr(">context tokens before decoding</text>"));
+  EXPECT_THAT(depths, testing::HasSubstr("cx='325.0'")) << "40 is half way to 80";
+  const std::string batches = plot_of("batch", {"--batch-sizes", "1,2,4", "--prompt-tokens", "4"});
+  EXPECT_EQ(points(batches), 6) << "of all together, and of each";
+  EXPECT_THAT(batches, testing::HasSubstr("cx='325.0'")) << "2 is half way to 4";
+  EXPECT_THAT(run_bench("depth", {"--plot", "/does/not/exist.svg"}).err,
+              testing::HasSubstr("--plot: cannot write '/does/not/exist.svg'"));
 }
 
 TEST(BenchDepth, RatesFollowFromTheStepTimeAndTheBytesItReads) {

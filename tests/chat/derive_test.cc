@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "chat/answer_text.h"
 #include "chat/call_reader.h"
 #include "chat/known_forms.h"
 #include "chat/literal.h"
@@ -64,6 +65,7 @@ const std::vector<DeriveCase> kDeriveCases = {
      "<|END_THINKING|>"},
     {"command_r7b", "derived", "<|START_ACTION|>", "json", "<|START_THINKING|>",
      "<|END_THINKING|>"},
+    {"deepseek_r1", "derived", "<｜tool▁calls▁begin｜>", "json argument", "<think>", "</think>"},
     {"deepseek_r1_distill", "table", "<｜tool▁calls▁begin｜>", "json argument", "<think>",
      "</think>"},
     {"deepseek_r1_qwen", "derived", "<｜tool▁calls▁begin｜>", "json argument", "<think>",
@@ -71,10 +73,15 @@ const std::vector<DeriveCase> kDeriveCases = {
     {"deepseek_v3.1", "derived", "<｜tool▁calls▁begin｜>", "json argument", "<think>", "</think>"},
     {"deepseek_v3.2", "derived", "<｜DSML｜function_calls>", "tags", "<think>", "</think>"},
     {"deepseek_v4", "derived", "<｜DSML｜tool_calls>", "tags", "<think>", "</think>"},
+    {"deepseek_v4_flash", "derived", "<｜DSML｜tool_calls>", "tags", "<think>", "</think>"},
     {"devstral", "derived", "[TOOL_CALLS]", "json argument"},
     {"functionary3.1", "derived", "<function=", "json argument"},
+    {"functionary3.2", "none", "", ""},
     {"gemma2", "generic", "{\"tool_call\":", "json"},
     {"gemma4", "table", "<|tool_call>call:", "quotes", "<|channel>thought", "<channel|>"},
+    {"gemma4_interleaved", "table", "<|tool_call>call:", "quotes", "<|channel>thought",
+     "<channel|>"},
+    {"gigachat3", "none", "", ""},
     {"gigachat3.1", "derived", "<|function_call|>", "json"},
     {"glm4.6", "derived", "<tool_call>", "tags", "<think>", "</think>"},
     {"glm4.7", "derived", "<tool_call>", "tags", "<think>", "</think>"},
@@ -86,9 +93,14 @@ const std::vector<DeriveCase> kDeriveCases = {
     {"hy3", "derived", "<tool_calls:opensource>", "tags", "<think:opensource>",
      "</think:opensource>"},
     {"kimi_k2", "table", "<|tool_calls_section_begin|>", "json argument"},
+    {"kimi_k2_instruct", "table", "<|tool_calls_section_begin|>", "json argument"},
+    {"kimi_k2_thinking", "table", "<|tool_calls_section_begin|>", "json argument", "<think>",
+     "</think>"},
     {"kimi_k3", "derived", "<|open|>tools<|sep|>", "tags", "<|open|>think<|sep|>",
      "<|close|>think<|sep|><|open|>response<|sep|>"},
+    {"laguna_s2.1", "derived", "<tool_call>", "tags", "<think>", "</think>"},
     {"laguna_xs", "derived", "<tool_call>", "tags", "<think>", "</think>"},
+    {"laguna_xs2", "derived", "<tool_call>", "tags", "<think>", "</think>"},
     {"lfm2", "table", "<|tool_call_start|>", "python"},
     {"lfm2.5", "derived", "<|tool_call_start|>", "python", "<think>", "</think>"},
     {"lfm2.5_instruct", "table", "<|tool_call_start|>", "python", "<think>", "</think>"},
@@ -104,6 +116,7 @@ const std::vector<DeriveCase> kDeriveCases = {
     {"ministral3", "derived", "[TOOL_CALLS]", "json argument", "[THINK]", "[/THINK]"},
     {"mistral_nemo", "derived", "[TOOL_CALLS]", "json"},
     {"mistral_small_3.2", "derived", "[TOOL_CALLS]", "json argument"},
+    {"muse_glimmer", "none", "", ""},
     {"nemotron3_nano", "derived", "<tool_call>", "tags", "<think>", "</think>"},
     {"nemotron_nano2", "derived", "<TOOLCALL>", "json", "<think>", "</think>"},
     {"phi3.5", "generic", "{\"tool_call\":", "json"},
@@ -117,9 +130,44 @@ const std::vector<DeriveCase> kDeriveCases = {
     {"smollm2", "generic", "{\"tool_call\":", "json"},
     {"smollm3", "generic", "{\"tool_call\":", "json", "<think>", "</think>"},
     {"solar_open", "none", "", ""},
+    {"spark2.5", "derived", "<tool_call>", "tags", "<think>", "</think>"},
     {"step3.5", "derived", "<tool_call>", "tags", "<think>", "</think>"},
+    {"vllm_alpaca", "generic", "{\"tool_call\":", "json"},
+    {"vllm_apertus", "derived", "<|tools_prefix|>", "json"},
+    {"vllm_chatglm", "generic", "{\"tool_call\":", "json"},
+    {"vllm_chatglm2", "generic", "{\"tool_call\":", "json"},
+    {"vllm_deepseek_r1", "derived", "<｜tool▁calls▁begin｜>", "json argument", "<think>",
+     "</think>"},
+    {"vllm_deepseek_v3", "derived", "<｜tool▁calls▁begin｜>", "json argument"},
+    {"vllm_deepseek_v3.1", "table", "<｜tool▁calls▁begin｜>", "json argument", "<think>",
+     "</think>"},
+    {"vllm_falcon", "generic", "{\"tool_call\":", "json"},
+    {"vllm_falcon_180b", "generic", "{\"tool_call\":", "json"},
+    {"vllm_functiongemma", "table", "<start_function_call>call:", "quotes"},
     {"vllm_gemma3_pythonic", "table", "", "python"},
+    {"vllm_gemma4", "table", "<|tool_call>call:", "quotes", "<|channel>thought", "<channel|>"},
+    {"vllm_glm4", "table", "<tool_call>", "tags"},
+    {"vllm_granite", "derived", "<|tool_call|>", "json"},
+    {"vllm_granite_20b_fc", "derived", "<function_call>", "json"},
+    {"vllm_hermes", "derived", "<tool_call>", "json"},
+    {"vllm_hunyuan_a13b", "derived", "<tool_calls>", "json", "<think>", "</think>"},
+    {"vllm_inkbot", "generic", "{\"tool_call\":", "json"},
+    {"vllm_internlm2", "derived", "<|action_start|><|plugin|>", "json"},
     {"vllm_llama3.1_json", "derived", "", "json"},
+    {"vllm_llama3.2_json", "derived", "", "json"},
+    {"vllm_llama3.2_pythonic", "table", "", "python"},
+    {"vllm_llama4_json", "table", "", "json"},
+    {"vllm_llama4_pythonic", "table", "", "python"},
+    {"vllm_mistral", "derived", "[TOOL_CALLS]", "json"},
+    {"vllm_mistral3", "derived", "[TOOL_CALLS]", "json"},
+    {"vllm_mistral_parallel", "derived", "[TOOL_CALLS]", "json"},
+    {"vllm_muse_glimmer", "none", "", ""},
+    {"vllm_phi4_mini", "derived", "", "json"},
+    {"vllm_qwen3_coder", "derived", "<tool_call>", "tags"},
+    {"vllm_teleflm", "generic", "{\"tool_call\":", "json"},
+    {"vllm_toolace", "table", "", "python"},
+    {"vllm_xlam_llama", "derived", "", "json"},
+    {"vllm_xlam_qwen", "derived", "", "json"},
 };
 
 TEST(Derive, FindsWhatFamiliesDocument) {
@@ -264,6 +312,26 @@ TEST(Derive, TheGenericFormIsForTemplatesWithoutTools) {
   EXPECT_EQ(found.value().calls_from, "none");
   EXPECT_TRUE(found.value().unreadable_calls);
   EXPECT_FALSE(found.value().form.generic);
+}
+
+// vLLM's example for DeepSeek V3.1 writes white space around calls, the model what it is told to.
+TEST(Derive, WhiteSpaceBetweenCallsIsReadWhereItIsAndWhereNot) {
+  const AnswerForm form = find_form(load_template("vllm_deepseek_v3.1")).value().form;
+  const ToolSchemas schemas(
+      text::ChatJson::parse(R"([{"function": {"name": "f"}}, {"function": {"name": "g"}}])"));
+  const auto call = [](const std::string& name) {
+    return "<｜tool▁call▁begin｜>" + name + R"(<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>)";
+  };
+  const std::string begin = "<｜tool▁calls▁begin｜>";
+  const std::string end = "<｜tool▁calls▁end｜>";
+  for (const std::string& text :
+       {"Yes." + begin + call("f") + "        " + call("g") + "    " + end,
+        "Yes." + begin + call("f") + call("g") + end}) {
+    const Reading read = read_pieces(form, schemas, {}, {std::string_view(text)});
+    EXPECT_EQ(read.content, "Yes.") << text;
+    ASSERT_EQ(read.calls.size(), 2U) << text;
+    EXPECT_EQ(read.calls[1].name, "g") << text;
+  }
 }
 
 TEST(Derive, DevstralMayWriteIds) {

@@ -38,6 +38,19 @@ TEST(BroughtFlags, AreNamesOfOurs) {
       {{"serve", "--kv-offloading-size", "much"}, "--kv-offloading-size: 'much"},
       {{"bench", "cache", "--toy", "--prompt-len", "0"}, "--prompt-tokens: 0 is not a whole"},
       {{"bench", "cache", "--toy", "--hidden-size", "33"}, "--hidden-size: is no multiple of 32"},
+      {{"bench", "cache", "--tutorial", "--hidden-size", "0"}, "--hidden-size: 0 is not a whole"},
+      {{"bench", "cache", "--tutorial", "--prefix-len", "0"}, "--prefix-len: 0 is not a whole"},
+      {{"bench", "cache", "--tutorial", "--seq-len", "1"}, "--seq-len: 1 is not a whole"},
+      {{"bench", "cache", "--tutorial", "--seq-len", "4", "--new-tokens", "4"},
+       "--seq-len: 4 holds no more than --new-tokens 4"},
+      {{"bench", "cache", "--toy", "--seq-len", "4"}, "--seq-len: only with --tutorial"},
+      {{"bench", "cache", "--seed", "4"}, "--seed: only with --toy or --tutorial"},
+      {{"plan", "--memory", "1GiB", "--weights", "1MB", "--dtype", "int3"}, "--kv: 'int3' is not"},
+      {{"plan", "--memory", "1GiB", "--weights", "1MB", "--bytes-per-element", "3"},
+       "--bytes-per-element: '3' is not 4, 2 or 1"},
+      {{"plan", "--batch-size", "0"}, "--requests: 0 is not a whole number"},
+      {{"plan", "--sequence-length", "0"}, "--context: 0 is not"},
+      {{"plan", "--query-heads", "0"}, "--num-heads: 0 is not a whole number"},
       {{"size", "--compare-heads", "--query-heads", "0"}, "--num-heads: '0' is not a whole number"},
       {{"size", "--bytes-per-element", "3"}, "--bytes-per-element: '3' is not 4, 2 or 1"}};
   for (const Brought& each : all) {
@@ -70,15 +83,36 @@ TEST(BroughtFlags, OfSizeSayWhatOursSay) {
               HasSubstr("--dtype cannot be combined with --bytes-per-element"));
 }
 
-// vLLM's several names behind one flag, where another word names the model.
+TEST(BroughtFlags, OfPlanSayWhatOursSay) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"plan", "--weights", "1GB", "--memory", "8GiB"});
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 0) << answer.err;
+    return answer.out;
+  };
+  EXPECT_EQ(told({"--dtype", "int8", "--batch-size", "9", "--sequence-length", "4K"}),
+            told({"--kv", "int8", "--requests", "9", "--context", "4096"}));
+  EXPECT_EQ(told({"--bytes-per-element", "2.0"}), told({"--kv", "bf16"}));
+  EXPECT_EQ(told({"--bytes-per-element", "4"}), told({"--kv", "fp32"}));
+  EXPECT_EQ(told({"--query-heads", "32"}), told({"--num-kv-heads", "32"}));
+  EXPECT_EQ(told({"--query-heads", "32", "--num-kv-heads", "4"}), told({"--num-kv-heads", "4"}));
+}
+
+// vLLM's several names behind one flag. What is a file is the model, where no other word names one.
 TEST(BroughtFlags, SeveralServedNamesMayStandBehindOneFlag) {
   const std::string flag = "--served-model-name";
   EXPECT_THAT(with_each_served_name({"serve", "m", flag, "a", "b", "--port", "9"}),
               ElementsAre("serve", "m", flag, "a", flag, "b", "--port", "9"));
   EXPECT_THAT(with_each_served_name({"serve", flag, "a", "b", "-m", "m"}),
               ElementsAre("serve", flag, "a", flag, "b", "-m", "m"));
-  EXPECT_THAT(with_each_served_name({"serve", flag, "a", "m"}),
-              ElementsAre("serve", flag, "a", "m"))
+  EXPECT_THAT(with_each_served_name({"serve", flag, "a", "b"}),
+              ElementsAre("serve", flag, "a", flag, "b"))
+      << "of the default model";
+  EXPECT_THAT(with_each_served_name({"serve", flag, "a", "b", "m.gguf", "--port", "9"}),
+              ElementsAre("serve", flag, "a", flag, "b", "m.gguf", "--port", "9"))
+      << "the model";
+  EXPECT_THAT(with_each_served_name({"serve", flag, "a", test_data()}),
+              ElementsAre("serve", flag, "a", test_data()))
       << "the model";
   EXPECT_THAT(with_each_served_name({"serve", "-m", "m", "--", flag, "a", "b"}),
               ElementsAre("serve", "-m", "m", "--", flag, "a", "b"));
@@ -100,6 +134,34 @@ TEST(BroughtFlags, OfTheToyChangeItsShape) {
   EXPECT_THAT(answer.out, HasSubstr("\"prompt_tokens\": 5"));
   EXPECT_THAT(answer.out, HasSubstr("layer of width 64"));
   EXPECT_THAT(run_captured({"bench", "cache", "--hidden-size", "64"}).err, HasSubstr("--toy"));
+  const auto without_times = [](const char* seed) {
+    const Captured of_seed = run_captured({"bench", "cache", "--tutorial", "--prefix-len", "5",
+                                           "--hidden-size", "8", "--seed", seed, "--repeats", "1"});
+    EXPECT_EQ(of_seed.exit_status, 0) << of_seed.err;
+    return of_seed.out.substr(of_seed.out.find("output of the last vector"));
+  };
+  EXPECT_EQ(without_times("0"), without_times("0"));
+  EXPECT_NE(without_times("0"), without_times("1"));
+}
+
+// The three scripts: no cache, with cache, and the benchmark.
+TEST(BroughtFlags, OfTheTutorialsScriptsShapeTheirToy) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"bench", "cache", "--tutorial", "--repeats", "1"});
+    const Captured answer = run_captured(words);
+    EXPECT_EQ(answer.exit_status, 0) << answer.err;
+    return answer.out;
+  };
+  const std::string no_cache = told({"--seq-len", "6", "--hidden-size", "8", "--seed", "0"});
+  EXPECT_THAT(no_cache, HasSubstr("inputs and outputs: (6, 8) each\n"));
+  EXPECT_THAT(no_cache, testing::ContainsRegex("output of the last vector:( -?[0-9.]+){8}\n"));
+  const std::string with_cache = told({"--prefix-len", "5", "--hidden-size", "8", "--seed", "0"});
+  EXPECT_THAT(with_cache, HasSubstr("K and V of the cache: (6, 8) each"));
+  EXPECT_THAT(with_cache, HasSubstr("with and without the cache: 0\n"));
+  EXPECT_EQ(no_cache.substr(no_cache.find("output of")),
+            with_cache.substr(with_cache.find("output of")));
+  EXPECT_THAT(told({"--prompt-len", "20", "--new-tokens", "4", "--hidden-size", "64"}),
+              HasSubstr("K and V of the cache: (24, 64) each"));
 }
 
 // vLLM counts the size of its offloading in GiB.
@@ -154,6 +216,9 @@ TEST(BroughtFlags, WhatBoundsAGpusMemorySaysThatItBoundsNothingOnACpu) {
   EXPECT_EQ(share.exit_status, 0);
   EXPECT_EQ(share.out, plain.out);
   EXPECT_THAT(share.err, HasSubstr("warning: --gpu-memory-utilization bounds nothing on a CPU"));
+  const Captured usual = run_story_with({"--device", "cpu", "--gpu-memory-utilization", "0.92"});
+  EXPECT_THAT(usual.err, HasSubstr("warning: --gpu-memory-utilization bounds nothing on a CPU"))
+      << "also what is the default";
   EXPECT_THAT(run_story_with({"--device", "cpu", "--num-gpu-blocks-override", "64"}).err,
               HasSubstr("warning: --num-gpu-blocks-override bounds nothing here"));
 }

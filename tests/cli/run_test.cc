@@ -215,8 +215,8 @@ TEST(Run, AMissingModelIsAnsweredWithWhereModelsComeFrom) {
   const Captured unnamed = run_captured({"run", "-p", "x"});
   before ? setenv("XDG_CACHE_HOME", before->c_str(), 1) : unsetenv("XDG_CACHE_HOME");
   EXPECT_EQ(unnamed.exit_status, 1);
-  EXPECT_THAT(unnamed.err, HasSubstr("./run downloads the default model, or name a model with "
-                                     "--model"));
+  EXPECT_THAT(unnamed.err, HasSubstr("\"pagoda pull smollm2\" downloads the default model (93 MB), "
+                                     "or name a model with --model"));
 }
 
 }  // namespace

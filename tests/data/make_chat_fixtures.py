@@ -31,17 +31,11 @@ NOW = 1_700_000_000
 CASES = 7  # per template
 CASES_WITH_IDS = 3
 
-# What a template cannot take, and how Pagoda rewrites it (src/text/chat_messages.h).
-TAKES_PARTS = {"vllm_llama3.1_json", "vllm_gemma3_pythonic", "mistral_small_3.2", "glm4.6",
-               "granite4", "llama3_like", "documents", "apriel1.5", "apriel1.6", "cohere2_moe",
-               "devstral", "gemma4", "glm4.7", "granite4.1", "hy3", "kimi_k2", "kimi_k3", "lfm2.5",
-               "minimax_m1", "minimax_m2", "minimax_m3", "ministral3", "qwen3.5", "reka_edge",
-               "step3.5"}
-PARTS_ONLY = {"documents"}
+# What a template takes, by what it shows; the rest is rewritten as Pagoda does
+# (src/text/chat_messages.h).
+NEEDLE, OTHER = "nEEdLe", "oThEr-nEEdLe"
 # Jinja2 escapes for HTML what this template adds to a text that is marked |safe; Pagoda does not.
 ESCAPES = {"functionary3.1"}
-TEXT_ARGUMENTS = {"deepseek_r1_distill"}
-NO_SYSTEM = {"gemma2", "gemma2_like"}
 
 WORDS = ("Hello there, what is the weather in Paris today? I have 1234 apples; it's 3.5 kg. "
          "naïve café 中文字符 日本語 мир 😀 👨‍👩‍👧 \"quoted\" 'single' back\\slash <b>&amp;</b> "
@@ -114,22 +108,60 @@ def conversation(rng):
     return messages
 
 
+class Taken:
+    """What a template can take, found by rendering small conversations with transformers."""
+
+    def __init__(self, source, named):
+        def shown(*messages):
+            for tools in (None, []):  # some templates need a list of tools
+                try:
+                    return chat.render_jinja_template(
+                        [list(messages)], tools=tools, chat_template=source, add_generation_prompt=True,
+                        bos_token=named["bos"], eos_token=named["eos"])[0][0]
+                except (TypeError, ValueError, AttributeError, KeyError, jinja2.TemplateError):
+                    continue
+            return ""
+
+        user = {"role": "user", "content": NEEDLE}
+        parts = shown({"role": "user", "content": [{"type": "text", "text": NEEDLE}]})
+        self.parts = NEEDLE in parts and "'type'" not in parts and '"type"' not in parts
+        self.text = NEEDLE in shown(user) or not self.parts
+        if not self.text:
+            user = {"role": "user", "content": [{"type": "text", "text": NEEDLE}]}
+        system = {**user, "role": "system"}
+        system["content"] = OTHER if self.text else [{"type": "text", "text": OTHER}]
+        self.system = OTHER in shown(system, user)
+        self.text_arguments = False
+        for words in (None, ""):
+            def call(arguments):
+                return shown(user, {"role": "assistant", "content": words, "tool_calls": [
+                    {"id": "call00001", "type": "function", "function": {"name": "probe", "arguments": arguments}}]},
+                    {"role": "tool", "content": user["content"], "tool_call_id": "call00001", "name": "probe"})
+
+            as_object = call({OTHER: 1})
+            if OTHER in as_object and f"'{OTHER}'" not in as_object:
+                break
+            if f'{{"{OTHER}' in call(f'{{"{OTHER}": 1}}'):
+                self.text_arguments = True
+                break
+
+
 def joined(value):
     return "\n".join(part["text"] for part in value) if isinstance(value, list) else value
 
 
-def rewritten(name, messages):
+def rewritten(taken, messages):
     """The conversation in the form the template takes."""
     messages = copy.deepcopy(messages)
     for message in messages:
-        if name not in TAKES_PARTS:
+        if not taken.parts:
             message["content"] = joined(message["content"])
-        elif name in PARTS_ONLY and isinstance(message["content"], str):
+        elif not taken.text and isinstance(message["content"], str):
             message["content"] = [{"type": "text", "text": message["content"]}]
         for call in message.get("tool_calls", []):
-            if name not in TEXT_ARGUMENTS:
+            if not taken.text_arguments:
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-    if name in NO_SYSTEM and messages[0]["role"] == "system":
+    if not taken.system and messages[0]["role"] == "system":
         system = messages.pop(0)["content"]
         messages[0]["content"] = joined(system) + "\n\n" + joined(messages[0]["content"])
     return messages
@@ -155,12 +187,12 @@ def hf_tokenizer(path):
     return tokenizer, named
 
 
-def render(name, source, case, named):
+def render(taken, source, case, named):
     goes_on = case.get("continue_final_message", False)
 
     def attempt(messages):
         return chat.render_jinja_template(
-            [rewritten(name, messages)], tools=case.get("tools"), documents=case.get("documents"),
+            [rewritten(taken, messages)], tools=case.get("tools"), documents=case.get("documents"),
             chat_template=source, continue_final_message=goes_on,
             add_generation_prompt=case.get("add_generation_prompt", True) and not goes_on,
             bos_token=named["bos"], eos_token=named["eos"], **case["kwargs"])[0][0]
@@ -173,7 +205,7 @@ def render(name, source, case, named):
                         for message in case["messages"]])
 
 
-def make_case(name, source, rng, named):
+def make_case(name, taken, source, rng, named):
     case = {"template": name, "messages": conversation(rng)}
     last = case["messages"][-1]
     if last["role"] == "assistant" and rng.random() < 0.7:
@@ -187,13 +219,16 @@ def make_case(name, source, rng, named):
     case["kwargs"] = rng.choice([{}, {}, {"enable_thinking": False}, {"enable_thinking": True},
                                  {"reasoning_effort": "high", "mood": "céleste", "strength": 4}])
     try:
-        case["prompt"] = render(name, source, case, named)
+        case["prompt"] = render(taken, source, case, named)
+    except jinja2.exceptions.SecurityError:
+        # Kimi K2's templates append to lists, which the sandbox of transformers forbids.
+        return make_case(name, taken, source, rng, named)
     except jinja2.TemplateError as error:
         case["refused"] = str(error)
     except (TypeError, ValueError):
         # transformers looks for the text to go on from, and gives up where the template changed
         # it; Pagoda knows where each byte is from. A template that fails by itself says nothing.
-        return make_case(name, source, rng, named)
+        return make_case(name, taken, source, rng, named)
     return case
 
 
@@ -203,7 +238,6 @@ def main():
     own = GGUFReader(sys.argv[1]).fields["tokenizer.chat_template"].contents()
     with open(os.path.join(FOLDER, "templates/smollm2.jinja"), "w", encoding="utf-8") as stream:
         stream.write(own)
-    rng = random.Random(2024)
     cases = []
     for path in sorted(glob.glob(os.path.join(FOLDER, "templates/*.jinja"))):
         with open(path, encoding="utf-8", newline="") as stream:
@@ -211,7 +245,10 @@ def main():
         name = os.path.basename(path).removesuffix(".jinja")
         if name in ESCAPES:
             continue
-        made = [make_case(name, source, rng, named) for _ in range(CASES)]
+        # A template that is added changes no case of another one.
+        rng = random.Random(f"2024 {name}")
+        taken = Taken(source, named)
+        made = [make_case(name, taken, source, rng, named) for _ in range(CASES)]
         for case in [case for case in made if "prompt" in case][:CASES_WITH_IDS]:
             case["ids"] = tokenizer(case["prompt"], add_special_tokens=False)["input_ids"]
         cases.extend(made)
@@ -220,7 +257,7 @@ def main():
         lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
         stream.write(json.dumps(fixture)[:-1] + ', "cases": [\n' + lines + "\n]}\n")
     expressions = []
-    for snippet in snippets(rng):
+    for snippet in snippets(random.Random(2024)):
         rendered = chat._compile_jinja_template(snippet).render()
         expressions.append({"template": snippet, "text": rendered})
     with open(os.path.join(FOLDER, "expressions.json"), "w", encoding="ascii") as stream:

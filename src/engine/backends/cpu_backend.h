@@ -28,6 +28,7 @@ class CpuBackend final : public PagedBackend {
   Runner& runner() override { return *runner_; }
   std::string device_name() const override;
   std::string kernel_set() const override { return std::string(decoder_.kernel_set().name); }
+  std::uint64_t workspace_bytes() const override { return decoder_.workspace_bytes(); }
   // Nothing: stores read and write pages in host memory by themselves.
   Result<std::unique_ptr<kv::PageCopier>> create_page_copier() override {
     return std::unique_ptr<kv::PageCopier>();

@@ -80,6 +80,7 @@ class GpuBackend final : public PagedBackend {
 
   Runner& runner() override { return *runner_; }
   std::string device_name() const override { return properties_.name; }
+  std::uint64_t workspace_bytes() const override { return workspace_bytes_; }
   std::optional<std::uint64_t> weights_digest() const override {
     return decoder_->uploads_digest();
   }
@@ -103,8 +104,11 @@ class GpuBackend final : public PagedBackend {
     RETURN_IF_ERROR(model::GpuDecoder::check(config, decoder));
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(properties), options));
     ASSIGN_OR_RETURN(model::GpuWeights weights, upload(backend->pool()));
+    ASSIGN_OR_RETURN(const std::uint64_t beside_weights, device::gpu_bytes_free());
     ASSIGN_OR_RETURN(backend->decoder_,
                      model::GpuDecoder::create(config, std::move(weights), rope_divisors, decoder));
+    ASSIGN_OR_RETURN(const std::uint64_t left, device::gpu_bytes_free());
+    backend->workspace_bytes_ = beside_weights - std::min(beside_weights, left);
     return backend;
   }
 
@@ -175,6 +179,7 @@ class GpuBackend final : public PagedBackend {
 
   device::DeviceProperties properties_;
   std::unique_ptr<model::GpuDecoder> decoder_;
+  std::uint64_t workspace_bytes_ = 0;
   device::Buffer pages_;
   std::unique_ptr<GpuRunner> runner_;
   std::optional<device::Stream> fetch_stream_;  // for tests that compare duplicates

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/byte_size.h"
 #include "base/random.h"
+#include "kv/memory/blocks_held.h"
 #include "kv/tiers/page_store.h"
 #include "model/kv_groups.h"
 #include "model/rows_description.h"
@@ -159,6 +160,14 @@ std::uint64_t PagedBackend::kv_bytes() const {
 
 std::uint64_t PagedBackend::kv_tokens() const {
   return cache_->pool().blocks() / groups_.size() * layout_.block_tokens;
+}
+
+std::uint64_t PagedBackend::sequences_at(std::uint64_t tokens) const {
+  std::uint64_t held = 0;
+  for (const kv::memory::AttentionSpec& group : groups_) {
+    held += kv::memory::blocks_held(group, tokens, layout_.block_tokens);
+  }
+  return cache_->pool().blocks() / held;
 }
 
 BackendOptions PagedBackend::draft_options(const BackendOptions& options,

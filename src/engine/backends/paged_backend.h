@@ -41,6 +41,7 @@ class PagedBackend : public Backend {
   const Backend* draft_backend() const final { return draft_backend_.get(); }
   std::uint64_t kv_bytes() const final;
   std::uint64_t kv_tokens() const final;
+  std::uint64_t sequences_at(std::uint64_t tokens) const final;
   std::optional<std::uint64_t> context_asked() const final { return context_asked_; }
   std::string rows_id() const final { return rows_id_; }
   std::string numerics_id() const final { return numerics_id_; }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/memory/blocks_held.h"
+
 namespace pagoda::kv::memory {
 namespace {
 
@@ -132,6 +134,27 @@ TEST(CacheGroups, RowsOfEqualBytesButDifferentShapeDoNotShareAGroup) {
   const CacheGroupPlan plan = plan_cache_groups(layers);
   expect_sound(plan, layers);
   EXPECT_EQ(plan.groups.size(), 2u);
+}
+
+// Token by token: before token t the group keeps what a query behind t tokens sees, and writes t.
+TEST(BlocksHeld, AreTheMostThatASequenceHadWhileItGrew) {
+  for (const std::uint32_t block : {1u, 4u, 16u}) {
+    for (const AttentionSpec spec :
+         {AttentionSpec{0}, {1}, {2}, {4}, {5}, {16}, {17}, {24}, {40}, {5, 3}, {17, 16}}) {
+      std::uint64_t most = 0;
+      for (std::uint64_t tokens = 1; tokens <= 200; ++tokens) {
+        const std::uint64_t end = (tokens + block - 1) / block;
+        most = std::max(most, BlocksKept(spec, tokens - 1, block).count(0, end));
+        const std::uint64_t bound = blocks_held(spec, tokens, block);
+        EXPECT_GE(bound, most) << "window " << spec.window << " block " << block;
+        // Sinks that the window still sees are counted twice until it has passed them.
+        if (spec.sinks == 0) {
+          EXPECT_LE(bound, most + (tokens < spec.window + 2 * block ? 1 : 0))
+              << "window " << spec.window << " block " << block << " tokens " << tokens;
+        }
+      }
+    }
+  }
 }
 
 TEST(PagesToLoad, AreAllBehindTheMatchInAFullGroupAndTheVisibleOnesInAWindow) {

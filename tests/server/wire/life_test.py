@@ -127,10 +127,30 @@ class Life(unittest.TestCase):
                 )
         with served.Served(served.STORIES, "-t", "1") as server:
             self.assertIn("context 512 tokens, KV cache ", server.greeting)
-            plan = r"memory: weights [\d.]+ \w+ in the file, KV cache [\d.]+ \w+: [\d,]+ requests? of 512 tokens at once"
+            plan = (r"memory: weights [\d.]+ \w+ in the file, workspace [\d.]+ \w+, KV cache [\d.]+ \w+: "
+                    r"[\d,]+ requests? of 512 tokens at once")
             self.assertRegex(server.greeting, plan)
             sizes = server.get("/server_info")[1]["kv_block_bytes_by_dtype"]
             self.assertLess(sizes["int8"], sizes.get("bf16", 1 << 40))
+
+    def test_plan_and_greeting_count_the_same_requests(self):
+        def planned(*words):
+            told = subprocess.run([served.BINARY, "plan", *words, "--json"], capture_output=True, text=True, check=True)
+            return json.loads(told.stdout)
+
+        # Models whose layers keep all tokens, some of them a window, and latents.
+        for name in ("arch_olmo2", "arch_gemma3", "arch_gpt_oss", "arch_deepseek2"):
+            model = os.path.join(served.SOURCE, "tests", "data", "models", f"{name}.gguf")
+            asked = (model, "--context", "2048", "--kv", "bf16")
+            weights = planned(*asked, "--memory", "20MB")["weights_bytes"]
+            plan = planned(*asked, "--memory", f"{weights + 20 * 2**20}B")
+            self.assertEqual(plan["kv_bytes"], 20 * 2**20)
+            requests = [cell["requests"] for cell in plan["requests_at_once"]
+                        if cell["dtype"] == "bf16" and cell["tokens"] == 2048]
+            with served.Served(model, "-t", "1", "--max-model-len", "2048", "--kv-cache-dtype", "bf16",
+                               memory="20MiB") as server:
+                told = re.search(r"([\d,]+) requests? of 2,048 tokens at once", server.greeting)
+                self.assertEqual([int(told[1].replace(",", ""))], requests, name)
 
     def test_a_model_file_that_is_truncated_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

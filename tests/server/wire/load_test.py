@@ -86,6 +86,15 @@ class AgainstPagoda(unittest.TestCase):
             self.assertEqual(report["output_tokens"], 300 * 120)
             self.assertGreater(report["stream_fairness"], 0.5)
 
+    def test_a_picture_shows_latencies_over_time(self):
+        with served.Served() as server, tempfile.NamedTemporaryFile("r", suffix=".svg") as picture:
+            bench(server.url, "-n", 20, "--rate", 40, "--output-tokens", 4, "--plot", picture.name)
+            svg = picture.read()
+            for text in ("TTFT of requests by when they were sent", "Mean ITL", "p50", "p95"):
+                self.assertIn(f">{text}", svg)
+            self.assertGreater(svg.count("<circle "), 4)
+            self.assertIn("--plot: cannot write", bench(server.url, "-n", 1, "--plot", "/no/such.svg", status=1))
+
     def test_keys_are_sent(self):
         with served.Served(served.STORIES, "--api-key", "sesame") as server:
             self.assertIn("401", bench(server.url, "-n", 1, status=1))

