@@ -42,6 +42,7 @@ struct BenchBatchOptions : BenchOptions {
   std::vector<std::uint32_t> batch_sizes = {1, 2, 4, 8, 16, 32, 64};
   std::uint32_t prompt_tokens = 128;
   std::uint32_t new_tokens = 32;
+  speculate::SpeculationOptions speculation = {};
 };
 Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, const BenchRun& run);
 
