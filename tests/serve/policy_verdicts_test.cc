@@ -19,7 +19,7 @@ using Verdict = server::PolicyQuality::Verdict;
 
 // StoryKv is stories260K as it would be served.
 struct StoryKv {
-  ServeOptions options;
+  ServeOptions options = {};
   std::unique_ptr<app::ServedSource> source =
       app::ServedSource::open(test_data() + "/models/stories260K.gguf", {}, {},
                               *kernels::select_set().value())
@@ -76,7 +76,7 @@ TEST(PolicyVerdicts, AreThoseOfEvalForTheFormatThatIsServed) {
 // Nothing waits for the model's fingerprint where nothing is refused.
 TEST(PolicyVerdicts, WarnSaysThemOnceTheModelIsKnown) {
   const CacheHome home;
-  const StoryKv story;
+  StoryKv story;
   story.keep(kPassing, 0.001);
   const auto verdicts = story.verdicts();
   server::PolicyQuality::Judgement judged = verdicts->judge(kPassing);

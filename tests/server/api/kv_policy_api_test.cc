@@ -217,6 +217,7 @@ TEST(KvPolicyApi, SaysWhetherThePriceOfAPolicyWasMeasured) {
     Json body = {{"kv_policy", policy}};
     const std::string words = "Once upon a time";
     body[std::string(path) == kCompletionsPath ? "prompt" : "input"] = words;
+    if (std::string(path) == "/v1/responses") body["max_output_tokens"] = 4;
     const Json usage = fixture.ask(path, body)["usage"];
     return usage["kv_policy"].value("quality", "nothing");
   };
