@@ -53,7 +53,6 @@ LLM_REFUSED = {
     "kv_offloading_backend": _TIERS,
     "kv_transfer_config": _TIERS,
     "kv_events_config": "`pagoda serve` publishes events of the cache: --kv-events-config",
-    "speculative_config": "drafts come from the prompt by themselves; `pagoda serve` has --speculative-config",
     "limit_mm_per_prompt": _NO_IMAGES,
     "mm_processor_kwargs": _NO_IMAGES,
     "allowed_local_media_path": _NO_IMAGES,

@@ -1,5 +1,6 @@
 """Arguments of LLM: their types, their variables in the environment, and a model opened by them."""
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any, Optional
@@ -11,7 +12,7 @@ _TEXTS = ("revision", "tokenizer", "chat_template", "device", "kv_cache_dtype", 
 _COUNTS = ("max_model_len", "block_size", "max_num_seqs", "max_num_batched_tokens", "threads", "num_gpu_blocks_override")
 _COUNT_MAX = 2**32 - 1
 _SIZES_OF_ONE = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-_NAMES = (*_TEXTS, *_COUNTS, "kv_cache_memory_bytes", "gpu_memory_utilization", "enable_prefix_caching")
+_NAMES = (*_TEXTS, *_COUNTS, "speculative_config", "kv_cache_memory_bytes", "gpu_memory_utilization", "enable_prefix_caching")
 _KNOWN = (*_NAMES, *_SIZES_OF_ONE, "model")
 
 
@@ -24,6 +25,12 @@ def _read(name: str, value: Any) -> Any:
         if not isinstance(text, str):
             raise _arguments.wrong_type(name, value, "a str")
         return text
+    if name == "speculative_config":
+        if isinstance(value, Mapping):
+            return json.dumps(dict(value)) if value else ""
+        if not isinstance(value, str):
+            raise _arguments.wrong_type(name, value, "a dict, or its JSON as a str")
+        return value
     if name in _COUNTS:
         return _arguments.integer(name, value, 0 if name == "threads" else 1, _COUNT_MAX)
     if name == "gpu_memory_utilization":
@@ -43,7 +50,7 @@ def _of_environment(name: str) -> Any:
     text = os.environ.get(variable)
     if not text:
         return None
-    if name in _TEXTS or name == "kv_cache_memory_bytes":
+    if name in _TEXTS or name in ("kv_cache_memory_bytes", "speculative_config"):
         return text
     words = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
     try:

@@ -18,6 +18,7 @@ class Options:
     kv_eviction: str
     dtype: str
     quantization: str
+    speculative_config: str
     num_gpu_blocks_override: int
     gpu_memory_utilization: float
     max_model_len: int

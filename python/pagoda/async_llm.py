@@ -93,7 +93,8 @@ class AsyncLLM:
         if pooling_params is not None and not isinstance(pooling_params, PoolingParams):
             raise _arguments.wrong_type("pooling_params", pooling_params, "PoolingParams")
         _check_rest("encode", others)
-        body = text_request(prompt, None, "input")
+        fields = pooling_params.fields() if pooling_params is not None else {}
+        body = {**text_request(prompt, None, "input"), **fields}
         async for state in self._stream("embedding", body, prompt_text(prompt), None, request_id):
             if state.embedding is not None:
                 yield state.pooling_output()

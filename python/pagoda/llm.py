@@ -33,7 +33,7 @@ class LLM:
     (`pagoda pull`); without one PAGODA_MODEL, the default model, or the bundled story model. Arguments
     are vLLM's: `tokenizer`, `max_model_len`, `enable_prefix_caching`, `gpu_memory_utilization`,
     `kv_cache_dtype`, `block_size`, `max_num_seqs`, `max_num_batched_tokens`, `revision`, `dtype`, `quantization`,
-    `num_gpu_blocks_override`; and `device`, `threads`, `kv_cache_memory_bytes` ("4GiB"), `kv_eviction`,
+    `num_gpu_blocks_override`, `speculative_config`; and `device`, `threads`, `kv_cache_memory_bytes` ("4GiB"), `kv_eviction`,
     `chat_template` (a file) as flags of `pagoda serve` have them. An unknown one is a TypeError.
 
     Several live side by side. Any thread may call any method.
@@ -156,7 +156,8 @@ class LLM:
             raise _arguments.wrong_type("pooling_params", pooling, "PoolingParams")
         _check_rest(method, others)
         asked = _listed(prompts)
-        bodies = [text_request(prompt, None, "input") for prompt in asked]
+        fields = pooling.fields() if pooling is not None else {}
+        bodies = [{**text_request(prompt, None, "input"), **fields} for prompt in asked]
         texts = [prompt_text(prompt) for prompt in asked]
         return self._run("embedding", bodies, texts, [None] * len(asked), use_tqdm)
 

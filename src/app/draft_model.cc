@@ -44,6 +44,7 @@ Result<std::optional<engine::DraftModelParts>> load_draft_model(
   if (!options.methods.contains(speculate::DraftMethod::kDraftModel)) {
     return std::optional<engine::DraftModelParts>();
   }
+  if (options.draft_model.empty()) return refused("none is named: `model_draft` names one");
   auto loaded = LoadedModel::load(options.draft_model, kernels);
   if (!loaded.ok()) return Error{loaded.error().code, refused(loaded.error().message).message};
   const std::shared_ptr<const LoadedModel> model = std::move(loaded).value();

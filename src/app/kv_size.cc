@@ -216,6 +216,15 @@ Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string
                            field, b, INT64_MAX / a)};
 }
 
+bool keeps_rows(const KvFormat& format, const KvLayers& layers) {
+  const auto divides = [](std::int64_t group, std::int64_t dim) {
+    return group == 0 || dim % group == 0;
+  };
+  return divides(format.key_group, layers.key_dim) &&
+         divides(format.value_group, layers.value_dim) &&
+         (!layers.latent || format.key_bits == format.value_bits);
+}
+
 Result<KvSize> kv_size(const KvSizeQuery& question) {
   for (const KvLayers& group : question.groups) {
     if (std::max(group.key_dim, group.value_dim) > kHeadDimMax) {

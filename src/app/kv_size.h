@@ -46,6 +46,10 @@ struct KvLayers {
   bool operator==(const KvLayers&) const = default;
 };
 
+// May rows of such layers be kept in the format? Groups of elements that share scales do not end
+// inside a row, and a latent is key and value at once.
+bool keeps_rows(const KvFormat& format, const KvLayers& layers);
+
 struct KvSizeQuery {
   std::vector<KvLayers> groups;
   KvFormat format;

@@ -27,19 +27,45 @@ Result<std::int64_t> rank_bytes(const MemoryQuery& query, std::int64_t tokens,
 }
 
 std::int64_t kv_bytes_of(const MemoryQuery& query) {
-  return query.memory_bytes - rounded_up(query.weights_bytes, query.ranks) - query.workspace_bytes;
+  const std::int64_t drafts = query.draft ? query.draft->weights_bytes : 0;
+  return query.memory_bytes - rounded_up(query.weights_bytes, query.ranks) - drafts -
+         query.workspace_bytes;
+}
+
+// The bytes of a token in the draft model's cache; 0: there is none.
+Result<std::int64_t> draft_token_bytes(const MemoryQuery& query) {
+  if (!query.draft) return std::int64_t{0};
+  MemoryQuery drafts = query;
+  drafts.groups = query.draft->groups;
+  const bool is_kept =
+      std::all_of(drafts.groups.begin(), drafts.groups.end(),
+                  [&](const KvLayers& layers) { return keeps_rows(query.format, layers); });
+  if (!is_kept) drafts.format = *find_kv_format("bf16");
+  return rank_bytes(drafts, 1, false);
+}
+
+// The part of so many bytes that is the draft model's: as engine::PagedBackend shares memory out.
+std::int64_t draft_part(std::int64_t kv_bytes, std::int64_t token_bytes, std::int64_t draft_bytes) {
+  const double share = static_cast<double>(draft_bytes) /
+                       (static_cast<double>(draft_bytes) + static_cast<double>(token_bytes));
+  return static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(kv_bytes, 0)) *
+                                   share);
 }
 
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const MemoryQuery& query) {
   ASSIGN_OR_RETURN(const std::int64_t token_bytes, rank_bytes(query, 1, false));
+  ASSIGN_OR_RETURN(const std::int64_t draft_bytes, draft_token_bytes(query));
   ASSIGN_OR_RETURN(const std::int64_t block_bytes,
                    checked_product(token_bytes, query.block_size, "block_size"));
   const std::int64_t kv_bytes = kv_bytes_of(query);
+  const std::int64_t drafts = draft_part(kv_bytes, token_bytes, draft_bytes);
+  const std::int64_t own = std::max<std::int64_t>(kv_bytes, 0) - drafts;
   return MemoryPlan{.weights_bytes = rounded_up(query.weights_bytes, query.ranks),
                     .kv_bytes = kv_bytes,
-                    .tokens = std::max<std::int64_t>(kv_bytes, 0) / block_bytes * query.block_size,
+                    .draft_kv_bytes = drafts,
+                    .tokens = own / block_bytes * query.block_size,
                     .token_bytes = token_bytes};
 }
 
@@ -51,7 +77,8 @@ Result<std::int64_t> request_bytes(const MemoryQuery& query, std::int64_t tokens
 
 Result<std::int64_t> requests_at(const MemoryQuery& query, std::int64_t tokens) {
   ASSIGN_OR_RETURN(const std::int64_t bytes, request_bytes(query, tokens));
-  return std::max<std::int64_t>(kv_bytes_of(query), 0) / bytes;
+  ASSIGN_OR_RETURN(const MemoryPlan plan, plan_memory(query));
+  return (std::max<std::int64_t>(plan.kv_bytes, 0) - plan.draft_kv_bytes) / bytes;
 }
 
 Result<std::int64_t> longest_context(const MemoryQuery& query, std::int64_t requests) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "app/kv_size.h"
@@ -11,6 +12,13 @@
 
 namespace pagoda::app {
 
+// A draft model beside the one that is served: it takes the share of KV memory in which its cache
+// holds as many tokens, in the same format where its rows can be kept so, else in bf16.
+struct DraftMemory {
+  std::vector<KvLayers> groups;
+  std::int64_t weights_bytes = 0;
+};
+
 struct MemoryQuery {
   std::vector<KvLayers> groups;
   KvFormat format;
@@ -18,14 +26,16 @@ struct MemoryQuery {
   std::int64_t weights_bytes = 0;    // of all ranks together, which divide them evenly
   std::int64_t workspace_bytes = 0;  // of each rank
   std::int64_t ranks = 1;
-  std::int64_t block_size = 16;  // tokens; a request takes whole blocks
+  std::int64_t block_size = 16;           // tokens; a request takes whole blocks
+  std::optional<DraftMemory> draft = {};  // with one rank alone
 };
 
 struct MemoryPlan {
-  std::int64_t weights_bytes = 0;  // of each rank, as the rest
-  std::int64_t kv_bytes = 0;       // that weights and workspace leave; below 0: so much is lacking
-  std::int64_t tokens = 0;         // that the cache holds where no window forgets any
-  std::int64_t token_bytes = 0;    // of one sequence, on the fullest rank
+  std::int64_t weights_bytes = 0;   // of each rank, as the rest
+  std::int64_t kv_bytes = 0;        // that weights and workspace leave; below 0: so much is lacking
+  std::int64_t draft_kv_bytes = 0;  // the draft model's part of that
+  std::int64_t tokens = 0;          // that the cache holds where no window forgets any
+  std::int64_t token_bytes = 0;     // of one sequence, on the fullest rank
 };
 Result<MemoryPlan> plan_memory(const MemoryQuery& query);
 

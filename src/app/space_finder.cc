@@ -22,7 +22,8 @@ SpaceFinder::SpaceFinder(std::vector<gguf::OpenedPart> parts, std::string rows_i
       options_{.memory_path = cache_folder() + "/fingerprints"},
       watch_(parts_) {}
 
-void SpaceFinder::start(engine::Engine& engine) {
+void SpaceFinder::start(engine::Engine& engine, std::function<void(const kv::SpaceId&)> on_known) {
+  on_known_ = std::move(on_known);
   thread_ = std::thread([this, &engine] {
     const std::optional<std::string> digest = find(engine);
     found_.set_value();
@@ -58,6 +59,7 @@ std::optional<std::string> SpaceFinder::find(engine::Engine& engine) {
     if (!confirm(engine, digest)) return std::nullopt;
     engine.set_space(space_of(digest));
   }
+  if (on_known_) on_known_(space_of(digest));
   return digest;
 }
 

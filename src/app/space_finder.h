@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -21,9 +22,9 @@ class SpaceFinder {
   SpaceFinder(std::vector<gguf::OpenedPart> parts, std::string rows_id);
   ~SpaceFinder() { stop(); }
 
-  // Tells the engine the address, first as remembered, then as confirmed, or that there is none.
-  // The engine must live until stop().
-  void start(engine::Engine& engine);
+  // Tells the engine the address, first as remembered, then as confirmed, or that there is none;
+  // on_known gets one that is sure, on a thread of its own. The engine must live until stop().
+  void start(engine::Engine& engine, std::function<void(const kv::SpaceId&)> on_known = {});
   // Waits until the address is known for sure, or that there is none. False: it takes longer.
   bool wait(std::chrono::nanoseconds timeout);
   void stop();
@@ -45,6 +46,7 @@ class SpaceFinder {
   const std::string rows_id_;
   const gguf::FingerprintOptions options_;
   gguf::ModelWatch watch_;
+  std::function<void(const kv::SpaceId&)> on_known_;
   std::atomic<bool> stopping_{false};
   std::promise<void> found_;
   std::future<void> is_found_ = found_.get_future();

@@ -185,10 +185,13 @@ Result<SpeculationOptions> parse_llama_speculation(std::string_view text) {
     if (name == "ngram-simple" || name == "ngram-map-k" || name == "ngram-map-k4v" ||
         name == "ngram-mod") {
       options.methods.insert(DraftMethod::kSuffix);
+    } else if (name == "draft-simple") {
+      options.methods.insert(DraftMethod::kDraftModel);  // whose model another flag names
     } else if (name != "none") {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("{} is not supported here, expected none, "
-                               "ngram-simple, ngram-map-k, ngram-map-k4v or ngram-mod",
+                               "ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod or "
+                               "draft-simple",
                                name)};
     }
     if (comma == text.size()) return options;

@@ -14,6 +14,7 @@
 #include "app/cache_folder.h"
 #include "base/byte_size.h"
 #include "server/access/tenant_salt.h"
+#include "store/disk/space_names.h"
 #include "store/host/host_store.h"
 #include "store/staged/staged_store.h"
 #include "terminal/messages.h"
@@ -134,6 +135,7 @@ Status TierSet::open_disk() {
     return ok_status();
   }
   disk_ = disk.value().get();
+  disk_path_ = path;
   lines_.push_back(fmt::format("KV on disk: {}, at most {} ({}); `kv_disk=off` for none", path,
                                format_byte_size(static_cast<double>(bytes.value())),
                                disk_->io_name()));
@@ -196,7 +198,14 @@ kv::OwnerTag TierSet::owner_tag(kv::OwnerId owner) const {
   return owner.value() < owners_.size() ? owners_[owner.value()] : kv::OwnerTag{};
 }
 
-void TierSet::start(engine::Engine& engine) { space_.start(engine); }
+// A description that cannot be written is missed by people alone.
+void TierSet::start(engine::Engine& engine) {
+  space_.start(engine, [this](const kv::SpaceId& space) {
+    if (disk_ == nullptr || !disk_->takes_writes()) return;
+    const Status noted = store::note_space(disk_path_, space, needs_.rows_id);
+    if (!noted.ok()) terminal::print_warning(noted.error().message);
+  });
+}
 
 void TierSet::stop(engine::Engine& engine) {
   const auto began = std::chrono::steady_clock::now();

@@ -91,6 +91,7 @@ class TierSet {
   TierNeeds needs_;
   std::vector<std::unique_ptr<kv::PageStore>> stores_;  // nearest first
   store::DiskStore* disk_ = nullptr;
+  std::string disk_path_;  // its folder
   const store::RemoteStore* remote_ = nullptr;
   std::string remote_shown_;  // its URL without the login
   std::vector<std::string> lines_;

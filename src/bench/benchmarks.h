@@ -44,6 +44,7 @@ struct BenchBatchOptions : BenchOptions {
   std::uint32_t prompt_tokens = 128;
   std::uint32_t new_tokens = 32;
   std::string plot;  // SVG file; empty: none
+  speculate::SpeculationOptions speculation = {};
 };
 Result<terminal::BenchReport> bench_batch(const BenchBatchOptions& options, const BenchRun& run);
 

@@ -26,4 +26,14 @@ Result<double> decode_step_seconds(BenchEngine& engine,
                                    const std::vector<std::vector<TokenId>>& prompts,
                                    std::uint32_t new_tokens);
 
+// A decode step of several sequences; drafts that are accepted give each of them more than a token.
+struct DecodeStep {
+  double seconds = 0;
+  double tokens_each = 1;
+};
+// The same as decode_step_seconds() where drafts may be.
+Result<DecodeStep> drafted_step(BenchEngine& engine,
+                                const std::vector<std::vector<TokenId>>& prompts,
+                                std::uint32_t new_tokens);
+
 }  // namespace pagoda::bench

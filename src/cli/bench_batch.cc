@@ -1,6 +1,7 @@
 // The flags of pagoda bench batch.
 #include "bench/benchmarks.h"
 #include "cli/bench_flags.h"
+#include "cli/speculation_flags.h"
 
 namespace pagoda::cli {
 namespace {
@@ -11,7 +12,9 @@ constexpr const char* kBenchBatchExamples =
     "  pagoda bench batch model.gguf --batch-sizes 1,8 --prompt-tokens 512 --json\n"
     "Only steps in which all sequences decode are measured. GB/s = (weight bytes + batch size x KV "
     "bytes of prompt + half the output) / step time: every weight matrix counts once a step, keys "
-    "and values once for each sequence.";
+    "and values once for each sequence. With --speculative-config a step may give a sequence "
+    "several tokens; every measurement after the first asks what was asked before, which tree "
+    "finds.";
 
 }  // namespace
 
@@ -34,6 +37,7 @@ void add_bench_batch(const BenchCommand& bench) {
                    2);
   command.add_option("--plot", options->plot, "draw tokens/s over batch sizes into this SVG file")
       .type_name("FILE");
+  add_speculation_options(command, options->speculation);
   command.footer(kBenchBatchExamples);
   set_benchmark(command, bench, options, [options](const bench::BenchRun& run) {
     return bench::bench_batch(*options, run);

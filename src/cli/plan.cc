@@ -24,6 +24,7 @@ namespace {
 constexpr const char* kPlanExamples = R"(Examples:
   pagoda plan --model Qwen2.5-7B-Instruct-Q4_0.gguf --gpu 80GiB --requests 24
   pagoda plan --model SmolLM2-135M-Instruct.Q4_1.gguf --memory 2GiB --context 2048 --kv int8
+  pagoda plan --model large.gguf --model-draft small.gguf --memory 16GiB
   pagoda plan --weights 140GB --memory 320GB --num-layers 80 --num-kv-heads 64 --kv fp16
       a shape: 33 requests of 2K tokens at once, none of 128K
   pagoda plan --weights 140GB --gpu 80GB --num-layers 80 --tensor-parallel-size 4
@@ -37,6 +38,7 @@ constexpr std::uint64_t kPlanNumberMax = std::uint64_t{1} << 30;
 
 struct PlanFlags {
   std::string model;
+  std::string draft_model;
   std::optional<std::uint64_t> gpu;
   std::optional<std::uint64_t> memory;
   std::optional<std::uint64_t> weights;
@@ -68,6 +70,24 @@ Status read_model(const PlanFlags& flags, inspect::PlanQuestion& question) {
   question.query.groups = std::move(model.value().groups);
   question.context_length = model.value().context_length;
   question.query.weights_bytes = app::weights_in_file(file.value());
+  return ok_status();
+}
+
+// The draft model's part of the question: its layers and weights.
+Status read_draft_model(const PlanFlags& flags, inspect::PlanQuestion& question) {
+  if (flags.ranks > 1) {
+    return invalid("--model-draft: ranks do not take one; --tensor-parallel-size 1 does");
+  }
+  const auto failed = [](const Error& error) {
+    return Error{ErrorCode::kCorrupt, fmt::format("--model-draft: {}", error.message)};
+  };
+  const Result<gguf::File> file = app::open_model_file(flags.draft_model);
+  if (!file.ok()) return failed(file.error());
+  Result<app::KvModel> model = app::read_kv_model(file.value());
+  if (!model.ok()) return failed(model.error());
+  question.draft_model = flags.draft_model;
+  question.query.draft = app::DraftMemory{.groups = std::move(model.value().groups),
+                                          .weights_bytes = app::weights_in_file(file.value())};
   return ok_status();
 }
 
@@ -104,6 +124,7 @@ Result<inspect::PlanQuestion> understand_plan(const PlanFlags& flags, bool conte
                      .key_dim = static_cast<std::int64_t>(flags.head_dim),
                      .value_dim = static_cast<std::int64_t>(flags.head_dim)}};
   }
+  if (!flags.draft_model.empty()) RETURN_IF_ERROR(read_draft_model(flags, question));
   ASSIGN_OR_RETURN(query.format, flags.element_bytes.empty()
                                      ? kv_format_named("--kv", flags.format)
                                      : kv_format_of_bytes(flags.element_bytes));
@@ -150,6 +171,11 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
   const auto flags = std::make_shared<PlanFlags>();
   command.add_option("-m,--model,MODEL", flags->model,
                      "a GGUF file, a folder or a name; else a shape by its numbers");
+  command
+      .add_option("--model-draft,--spec-draft-model", flags->draft_model,
+                  "a draft model beside it, as serve takes it: its weights, and a cache of as many "
+                  "tokens")
+      .type_name("MODEL");
   command.add_byte_size("--gpu", flags->gpu, "memory of a GPU, of each with several").capacity();
   command
       .add_byte_size("--memory", flags->memory,

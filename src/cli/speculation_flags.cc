@@ -36,7 +36,7 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
           "--spec-type",
           [take](const std::string& text) { return take(app::parse_llama_speculation(text)); },
           "the same by llama.cpp's names: none, ngram-simple, ngram-map-k, ngram-map-k4v, "
-          "ngram-mod, all of which are suffix here")
+          "ngram-mod, which are suffix here, and draft-simple, the model of --model-draft")
       .type_name("TYPE")
       .excludes(config);
   command

@@ -12,7 +12,7 @@
 namespace pagoda::eval {
 namespace {
 
-// Configurations that keep at least as many bits as the baseline.
+// Formats that keep at least as many bits as the baseline.
 constexpr std::array<std::string_view, 3> kFullNames = {"fp32", "fp16", kBaselineName};
 
 std::string served_text(const ServedKv& kv) {
@@ -24,8 +24,13 @@ std::string served_text(const ServedKv& kv) {
 }  // namespace
 
 bool is_below_baseline(std::string_view configuration) {
-  const std::string_view name = configuration.substr(0, configuration.find(' '));
-  return std::find(kFullNames.begin(), kFullNames.end(), name) == kFullNames.end();
+  const auto is_full = [](std::string_view name) {
+    return std::find(kFullNames.begin(), kFullNames.end(), name) != kFullNames.end();
+  };
+  const std::string_view format = configuration.substr(0, configuration.find(' '));
+  const std::size_t slash = format.find('/');
+  if (slash == format.npos) return !is_full(format);
+  return !is_full(format.substr(0, slash)) || !is_full(format.substr(slash + 1));
 }
 
 std::optional<Measurement> find_measurement(const app::VerdictStore& store,

@@ -58,17 +58,6 @@ std::string plan_line(std::string_view label, std::string_view value) {
   return fmt::format("  {:<18}{}\n", label, value);
 }
 
-// May rows of such layers be kept in the format? Groups of elements that share scales do not end
-// inside a row, and a latent is key and value at once.
-bool keeps_rows(const app::KvFormat& format, const app::KvLayers& layers) {
-  const auto divides = [](std::int64_t group, std::int64_t dim) {
-    return group == 0 || dim % group == 0;
-  };
-  return divides(format.key_group, layers.key_dim) &&
-         divides(format.value_group, layers.value_dim) &&
-         (!layers.latent || format.key_bits == format.value_bits);
-}
-
 // The asked format, and those that are smaller than it.
 Result<std::vector<app::KvFormat>> formats_from(const PlanQuestion& question) {
   std::vector<app::KvFormat> formats = {question.query.format};
@@ -76,9 +65,9 @@ Result<std::vector<app::KvFormat>> formats_from(const PlanQuestion& question) {
   app::MemoryQuery other = question.query;
   for (const std::string_view name : kPlanFormats) {
     other.format = *app::find_kv_format(name);
-    const bool kept =
-        std::all_of(other.groups.begin(), other.groups.end(),
-                    [&](const app::KvLayers& layers) { return keeps_rows(other.format, layers); });
+    const bool kept = std::all_of(
+        other.groups.begin(), other.groups.end(),
+        [&](const app::KvLayers& layers) { return app::keeps_rows(other.format, layers); });
     if (!kept) continue;
     ASSIGN_OR_RETURN(const std::int64_t bytes, app::request_bytes(other, question.context));
     if (bytes < asked) formats.push_back(other.format);
@@ -98,12 +87,18 @@ std::string sum_lines(const PlanQuestion& question, const app::MemoryPlan& plan)
     text += plan_line("memory", plan_bytes(query.memory_bytes) + each);
   }
   text += plan_line("weights", plan_bytes(plan.weights_bytes));
+  if (query.draft) text += plan_line("draft model", plan_bytes(query.draft->weights_bytes));
   if (query.workspace_bytes > 0) text += plan_line("workspace", plan_bytes(query.workspace_bytes));
   if (plan.kv_bytes < 0) {
     return text + plan_line("KV cache", fmt::format("none: {} are lacking for the weights alone",
                                                     plan_bytes(-plan.kv_bytes)));
   }
-  text += plan_line("KV cache", plan_bytes(plan.kv_bytes));
+  text += plan_line(
+      "KV cache",
+      plan_bytes(plan.kv_bytes) +
+          (query.draft ? fmt::format(", of the draft model {}",
+                                     format_byte_size(static_cast<double>(plan.draft_kv_bytes)))
+                       : ""));
   text += plan_line(
       "bytes per token",
       fmt::format("{} per sequence in {}", plan_count(plan.token_bytes), query.format.name));
@@ -167,7 +162,9 @@ Result<PlanAdvice> advise(const PlanQuestion& question, const std::vector<PlanRo
     break;
   }
   ASSIGN_OR_RETURN(advice.context, app::longest_context(question.query, wanted));
-  ASSIGN_OR_RETURN(advice.ranks, app::ranks_for(question.query, question.context, wanted));
+  if (!question.query.draft) {  // ranks refuse one
+    ASSIGN_OR_RETURN(advice.ranks, app::ranks_for(question.query, question.context, wanted));
+  }
   return advice;
 }
 
@@ -243,6 +240,7 @@ std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
   } else {
     line += fmt::format(" `kv_cache_memory_bytes={}MiB`", plan.kv_bytes / kMebibyte);
   }
+  if (question.query.draft) line += fmt::format(" `model_draft={}`", question.draft_model);
   if (question.query.ranks > 1) {
     line += fmt::format(" `tensor_parallel_size={}`", question.query.ranks);
   }
@@ -257,6 +255,11 @@ PlanJson json_of(const PlanQuestion& question, const app::MemoryPlan& plan,
   json["weights_bytes"] = plan.weights_bytes;
   json["workspace_bytes"] = question.query.workspace_bytes;
   json["kv_bytes"] = plan.kv_bytes;
+  if (question.query.draft) {
+    json["draft_model"] = question.draft_model;
+    json["draft_weights_bytes"] = question.query.draft->weights_bytes;
+    json["draft_kv_bytes"] = plan.draft_kv_bytes;
+  }
   json["tensor_parallel_size"] = question.query.ranks;
   json["dtype"] = question.query.format.name;
   json["bytes_per_token"] = plan.token_bytes;

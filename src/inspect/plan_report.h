@@ -15,6 +15,7 @@ namespace pagoda::inspect {
 struct PlanQuestion {
   app::MemoryQuery query;
   std::string model;                      // as it was named; empty: a shape
+  std::string draft_model;                // of query.draft, as it was named
   std::int64_t context_length = 0;        // that the model was trained on; 0: not known
   std::int64_t context = 8192;            // tokens of a request, output included
   std::optional<std::int64_t> requests;   // that should fit at once

@@ -49,6 +49,18 @@ std::string age_text(std::uint64_t then_us) {
   return fmt::format("{:.0f} days", seconds / 86400);
 }
 
+// A space with its numerics and KV format, where they are known.
+std::string titled(const std::string& space, const std::map<std::string, std::string>& formats) {
+  const auto known = formats.find(space);
+  return known == formats.end() ? space : fmt::format("{} ({})", space, known->second);
+}
+
+std::map<std::string, std::string> formats_of(const store::SpaceNames& spaces) {
+  std::map<std::string, std::string> formats;
+  for (const auto& [space, text] : spaces) formats.emplace(name_of(space), text);
+  return formats;
+}
+
 // Most pages first.
 template <class Id>
 std::vector<std::pair<std::string, std::uint64_t>> ranked(const std::map<Id, std::uint64_t>& ids) {
@@ -60,17 +72,20 @@ std::vector<std::pair<std::string, std::uint64_t>> ranked(const std::map<Id, std
 }
 
 template <class Id>
-std::string listed(std::string_view title, const std::map<Id, std::uint64_t>& ids) {
+std::string listed(std::string_view title, const std::map<Id, std::uint64_t>& ids,
+                   const std::map<std::string, std::string>& formats = {}) {
   std::string text = fmt::format("  {:<12}{}\n", title, format_grouped(ids.size()));
   const auto rows = ranked(ids);
   for (std::size_t i = 0; i < std::min(rows.size(), kListedMax); ++i) {
-    text += fmt::format("    {:<34}{:>12} pages\n", rows[i].first, format_grouped(rows[i].second));
+    text += fmt::format("    {:<34}{:>12} pages\n", titled(rows[i].first, formats),
+                        format_grouped(rows[i].second));
   }
   if (rows.size() > kListedMax) text += fmt::format("    and {} more\n", rows.size() - kListedMax);
   return text;
 }
 
-std::string slab_text(const SlabSurvey& slab, bool is_verified) {
+std::string slab_text(const SlabSurvey& slab, bool is_verified,
+                      const std::map<std::string, std::string>& formats) {
   std::string text =
       fmt::format("\npages of {} bytes, blocks of {} tokens: {}{}\n",
                   format_grouped(slab.geometry.page_bytes), slab.geometry.block_tokens,
@@ -83,7 +98,7 @@ std::string slab_text(const SlabSurvey& slab, bool is_verified) {
   if (slab.pages > 0) {
     text += fmt::format("  {:<12}{} to {} ago\n", "last used", age_text(slab.newest_use_us),
                         age_text(slab.oldest_use_us));
-    text += listed("spaces", slab.pages_by_space) + listed("owners", slab.pages_by_owner);
+    text += listed("spaces", slab.pages_by_space, formats) + listed("owners", slab.pages_by_owner);
   }
   if (is_verified) {
     text += fmt::format("  {:<12}{} whole, {} damaged, {} stale, {} not readable\n", "verified",
@@ -100,7 +115,8 @@ Json counts_json(const std::map<Id, std::uint64_t>& ids) {
   return json;
 }
 
-Json slab_json(const SlabSurvey& slab, bool is_verified) {
+Json slab_json(const SlabSurvey& slab, bool is_verified,
+               const std::map<std::string, std::string>& formats) {
   Json json = {{"page_bytes", slab.geometry.page_bytes},
                {"block_tokens", slab.geometry.block_tokens},
                {"slot_bytes", slab.geometry.slot_bytes()},
@@ -111,6 +127,10 @@ Json slab_json(const SlabSurvey& slab, bool is_verified) {
                {"bytes_on_disk", slab.bytes_on_disk},
                {"pages_by_space", counts_json(slab.pages_by_space)},
                {"pages_by_owner", counts_json(slab.pages_by_owner)}};
+  for (const auto& [space, pages] : slab.pages_by_space) {
+    const auto known = formats.find(name_of(space));
+    if (known != formats.end()) json["formats_by_space"][known->first] = known->second;
+  }
   if (slab.pages > 0) {
     json["newest_use_seconds_ago"] = age_s(slab.newest_use_us);
     json["oldest_use_seconds_ago"] = age_s(slab.oldest_use_us);
@@ -139,14 +159,15 @@ Result<bool> inspect_store(const StoreInspection& inspection) {
   };
   ASSIGN_OR_RETURN(const store::StoreSurvey survey, store::survey_store(options));
   progress.clear();
+  const std::map<std::string, std::string> formats = formats_of(survey.spaces);
   bool is_whole = true;
   Json slabs = Json::array();
   std::string text =
       fmt::format("{}{}\n", inspection.path, survey.is_in_use ? ": in use by another process" : "");
   for (const SlabSurvey& slab : survey.slabs) {
     is_whole = is_whole && slab.pages_damaged == 0 && slab.pages_unread == 0;
-    slabs.push_back(slab_json(slab, inspection.verify));
-    text += slab_text(slab, inspection.verify);
+    slabs.push_back(slab_json(slab, inspection.verify, formats));
+    text += slab_text(slab, inspection.verify, formats);
   }
   const Json json = {
       {"path", inspection.path}, {"in_use", survey.is_in_use}, {"slabs", std::move(slabs)}};

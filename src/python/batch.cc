@@ -24,7 +24,7 @@ server::CompletionRequest read_request(BodyKind kind, const std::string& body,
     case BodyKind::kText:
       return server::read_text_request(parsed, model, terms);
     case BodyKind::kEmbedding:
-      return server::read_embedding_request(parsed, model, memory);
+      return server::read_embedding_request(parsed, model, terms);
     case BodyKind::kChat:
       break;
   }

@@ -115,6 +115,7 @@ void bind_options(nb::module_& module) {
       .def_rw("kv_eviction", &LocalModelOptions::kv_eviction)
       .def_rw("dtype", &LocalModelOptions::dtype)
       .def_rw("quantization", &LocalModelOptions::quantization)
+      .def_rw("speculative_config", &LocalModelOptions::speculative_config)
       .def_rw("num_gpu_blocks_override", &LocalModelOptions::num_gpu_blocks_override)
       .def_rw("gpu_memory_utilization", &LocalModelOptions::gpu_memory_utilization)
       .def_rw("max_model_len", &LocalModelOptions::max_model_len)

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "app/draft_model.h"
 #include "app/kv_dtype.h"
 #include "app/mask_tokens.h"
 #include "app/model_name.h"
@@ -89,6 +90,13 @@ Result<engine::BackendOptions> backend_options_of(const LocalModelOptions& optio
   made.context_tokens = options.max_model_len;
   made.prefix_caching = options.enable_prefix_caching;
   made.speculation = app::default_speculation();
+  if (!options.speculative_config.empty()) {
+    auto speculation = app::parse_speculation(options.speculative_config);
+    if (!speculation.ok()) {
+      return invalid_option("speculative_config", speculation.error().message);
+    }
+    made.speculation = std::move(speculation).value();
+  }
   made.sessions = true;
   made.kv_eviction = kv::find_policy(options.kv_eviction);
   if (made.kv_eviction == nullptr) {
@@ -145,7 +153,9 @@ Status LocalModel::start(const LocalModelOptions& options) {
   if (chat_template) {
     ASSIGN_OR_RETURN(form, chat::find_served_form(*chat_template, source_->tokenizer()));
   }
-  ASSIGN_OR_RETURN(const engine::BackendOptions sizes, backend_options_of(options, *source_));
+  ASSIGN_OR_RETURN(engine::BackendOptions sizes, backend_options_of(options, *source_));
+  ASSIGN_OR_RETURN(sizes.draft_model,
+                   app::load_draft_model(sizes.speculation, source_->tokenizer(), *kernels));
   ASSIGN_OR_RETURN(backend_, source_->create_backend(device, sizes));
 
   engine::EngineOptions engine_options = {.core = backend_->core_options(),

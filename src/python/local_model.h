@@ -29,7 +29,8 @@ struct LocalModelOptions {
   std::string kv_cache_memory_bytes;  // empty: a share of free memory
   std::string kv_eviction = "lru";
   std::string dtype = "auto";
-  std::string quantization;  // empty: weights stay as they are
+  std::string quantization;        // empty: weights stay as they are
+  std::string speculative_config;  // as app::parse_speculation reads it; empty: the default drafts
   double gpu_memory_utilization = app::kGpuMemoryUtilization;
   std::uint32_t num_gpu_blocks_override = 0;  // 0: as many as fit
   std::uint64_t max_model_len = 0;            // 0: the model's own

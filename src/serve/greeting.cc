@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/kv_dtype.h"
 #include "app/speculation.h"
 #include "base/byte_size.h"
 #include "engine/engine.h"
@@ -18,7 +19,8 @@ namespace {
 std::string draft_cache_of(const engine::Backend& backend) {
   const engine::Backend* const draft = backend.draft_backend();
   if (draft == nullptr) return {};
-  return fmt::format(", whose KV cache is {} tokens ({})", draft->kv_tokens(),
+  return fmt::format(", whose KV cache is {} tokens in {} ({})", draft->kv_tokens(),
+                     app::kv_dtype_name(draft->page_layout().elements),
                      format_byte_size(static_cast<double>(draft->kv_bytes())));
 }
 

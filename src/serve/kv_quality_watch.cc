@@ -8,18 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "app/cache_folder.h"
-#include "app/kv_dtype.h"
 #include "base/byte_size.h"
 #include "engine/backends/kv_budget.h"
-#include "eval/kv_configuration.h"
 #include "eval/measure.h"
-#include "eval/verdict_key.h"
-#include "gguf/fingerprint.h"
 #include "process/child_process.h"
 #include "process/command_words.h"
 #include "process/idle_process.h"
 #include "serve/eval_command.h"
+#include "serve/kv_verdicts.h"
 #include "terminal/messages.h"
 
 namespace pagoda::serve {
@@ -33,20 +29,8 @@ constexpr std::chrono::minutes kIdleWallMax{30};
 // Weights are packed once more beside those that are served.
 constexpr std::uint64_t kMeasuringBytesSpare = std::uint64_t{512} << 20;
 
-std::string configuration_of(const ServeOptions& options, const engine::Backend& backend) {
-  return eval::with_kv_policy(app::kv_choice_name(options.kv_cache_dtype, backend.page_layout()),
-                              options.kv_policy);
-}
-
 // Weights in device memory: a GPU computes.
 bool is_on_gpu(const engine::Backend& backend) { return backend.weights_digest().has_value(); }
-
-app::VerdictKey key_of(const ServeOptions& options, const engine::Backend& backend) {
-  engine::BackendOptions kv;
-  kv.kv_policy = options.kv_policy;
-  kv.block_tokens = options.block_size;
-  return eval::kv_verdict_key(configuration_of(options, backend), backend.numerics_id(), kv);
-}
 
 void say(const std::string& line) {
   fmt::print("{}\n", line);
@@ -65,27 +49,6 @@ Status check_memory(const app::ServedSource& source) {
                            format_byte_size(static_cast<double>(free.value())))};
 }
 
-// Does the gate have a say about this configuration?
-bool concerns(const ServeOptions& options, const app::ServedSource& source,
-              const std::string& configuration) {
-  if (options.kv_quality_gate == eval::GateMode::kOff || configuration == eval::kBaselineName) {
-    return false;
-  }
-  if (source.parts().empty()) return false;  // random weights: nothing to be measured
-  return eval::is_below_baseline(configuration) || options.kv_quality_gate.has_value();
-}
-
-Result<std::string> fingerprint_of(const app::ServedSource& source, const std::atomic<bool>& stop) {
-  ASSIGN_OR_RETURN(const gguf::Fingerprint found,
-                   gguf::fingerprint(source.parts(),
-                                     {.memory_path = app::cache_folder() + "/fingerprints"}, stop));
-  return found.digest;
-}
-
-std::optional<eval::Measurement> look_up(const std::string& model, const app::VerdictKey& key) {
-  return eval::find_measurement(app::VerdictStore::of_user(), model, key);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
@@ -93,15 +56,15 @@ Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
     const engine::BackendOptions& sizes) {
   ASSIGN_OR_RETURN(std::unique_ptr<engine::Backend> backend,
                    source.create_backend(options.device, sizes));
-  const std::string configuration = configuration_of(options, *backend);
+  const std::string configuration = kv_configuration(options, *backend, options.kv_policy);
   if (options.kv_quality_gate != eval::GateMode::kRefuse ||
-      !concerns(options, source, configuration)) {
+      !is_gated(options, source, configuration)) {
     return backend;
   }
-  const app::VerdictKey key = key_of(options, *backend);
+  const app::VerdictKey key = kv_key(options, *backend, options.kv_policy);
   const std::atomic<bool> stop{false};
-  ASSIGN_OR_RETURN(const std::string model, fingerprint_of(source, stop));
-  std::optional<eval::Measurement> measured = look_up(model, key);
+  ASSIGN_OR_RETURN(const std::string model, model_fingerprint(source, stop));
+  std::optional<eval::Measurement> measured = find_verdict(model, key);
   if (!measured) {
     std::vector<std::string> words = quick_eval_words(options, configuration);
     const std::string command = process::shell_line(words);
@@ -109,7 +72,7 @@ Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
     backend.reset();  // the measurement needs the memory
     words.front() = process::own_program();
     ASSIGN_OR_RETURN(const int exit_status, process::run_child(words));
-    measured = look_up(model, key);
+    measured = find_verdict(model, key);
     if (!measured) {
       return Error{ErrorCode::kUnsupported,
                    fmt::format("`kv_quality_gate=refuse`: the quality of KV {} could not be "
@@ -127,12 +90,12 @@ Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
 KvQualityWatch::KvQualityWatch(const ServeOptions& options, const app::ServedSource& source,
                                const engine::Engine& engine, const engine::Backend& backend)
     : options_(options), source_(source) {
-  const std::string configuration = configuration_of(options, backend);
-  if (!concerns(options, source, configuration)) return;
+  const std::string configuration = kv_configuration(options, backend, options.kv_policy);
+  if (!is_gated(options, source, configuration)) return;
   const eval::ServedKv kv = {.configuration = configuration,
                              .bits_per_token = eval::kv_bits_per_token(backend),
                              .tokens = backend.kv_tokens()};
-  thread_ = std::thread([this, &engine, kv, key = key_of(options, backend),
+  thread_ = std::thread([this, &engine, kv, key = kv_key(options, backend, options.kv_policy),
                          on_gpu = is_on_gpu(backend)] { watch(engine, kv, key, on_gpu); });
 }
 
@@ -143,18 +106,18 @@ KvQualityWatch::~KvQualityWatch() {
 
 void KvQualityWatch::watch(const engine::Engine& engine, const eval::ServedKv& kv,
                            const app::VerdictKey& key, bool on_gpu) {
-  const Result<std::string> model = fingerprint_of(source_, stopping_);
+  const Result<std::string> model = model_fingerprint(source_, stopping_);
   if (!model.ok()) {
     if (!stopping_)
       terminal::print_warning(fmt::format("KV quality is unknown: {}", model.error().message));
     return;
   }
-  std::optional<eval::Measurement> measured = look_up(model.value(), key);
+  std::optional<eval::Measurement> measured = find_verdict(model.value(), key);
   if (measured) return say(eval::measured_line(kv, *measured));
   say(eval::unmeasured_line(kv, process::shell_line(eval_words(options_, kv.configuration))));
   const Status outcome = measure(engine, kv.configuration, on_gpu);
   if (stopping_) return;
-  measured = look_up(model.value(), key);
+  measured = find_verdict(model.value(), key);
   if (measured) return say(eval::measured_line(kv, *measured));
   say(fmt::format("KV {}: its quality could not be measured beside the server: {}",
                   kv.configuration, outcome.ok() ? "nothing was kept" : outcome.error().message));

@@ -29,6 +29,7 @@
 #include "serve/greeting.h"
 #include "serve/held_signal.h"
 #include "serve/kv_quality_watch.h"
+#include "serve/policy_verdicts.h"
 #include "serve/signals.h"
 #include "server/api/prompt_normalising.h"
 #include "server/reply_queue.h"
@@ -234,6 +235,15 @@ void prepare_process() {
   mmap_large_blocks();            // long requests leave nothing behind
 }
 
+// Requests end, then what they left is kept and told.
+void stop_serving(const ServeOptions& options, server::Server& server, engine::Engine& engine,
+                  app::TierSet* tier_set, app::ServedEvents* events) {
+  let_end(options, server, engine);
+  if (tier_set != nullptr) tier_set->stop(engine);
+  fmt::print("{}", cache_line(engine.snapshot(), engine.curve()));
+  if (events != nullptr) events->stop();
+}
+
 // Reads the keys and says what of them is doubtful, such as that there are none.
 Result<std::shared_ptr<const server::KeyRing>> read_keys(app::KeySource& source,
                                                          const std::string& host) {
@@ -318,6 +328,8 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   if (events) events->start(engine, backend->cache());
   serving = &engine;
   if (tier_set) tier_set->start(engine);
+  ASSIGN_OR_RETURN(const std::unique_ptr<PolicyVerdicts> policy_verdicts,
+                   PolicyVerdicts::create(options, *source, *backend));
   const server::ServedModel served = {
       .names = served_names(options, *source),
       .tokenizer = source->tokenizer(),
@@ -334,17 +346,15 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form),
       .transfer = transfer_source(),
-      .normalise = server::read_normalise_rules(options.normalise_prompts).value()};
+      .normalise = server::read_normalise_rules(options.normalise_prompts).value(),
+      .policy_quality = policy_verdicts.get()};
   signals.start_serving();
   server->open(served);
   print_greeting({*server, served, *source, *backend, sampling, network.threads, keys != nullptr,
                   tier_set.get()});
   const KvQualityWatch quality_watch(options, *source, engine, *backend);
   reload_until_stopped(signals, key_source, engine, *server, tier_set.get());
-  let_end(options, *server, engine);
-  if (tier_set) tier_set->stop(engine);
-  fmt::print("{}", cache_line(engine.snapshot(), engine.curve()));
-  if (events) events->stop();
+  stop_serving(options, *server, engine, tier_set.get(), events.get());
   return ok_status();
 }
 

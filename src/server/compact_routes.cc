@@ -65,6 +65,8 @@ constexpr std::array kOfTheAnswer = {"keep_turns",
                                      "continue_final_message",
                                      "prompt_cache_options",
                                      "min_tokens",
+                                     "logit_bias",
+                                     "prediction",
                                      "kv_transfer_params"};
 
 // The chat whose answer is the summary of a conversation: what `chat` has besides its messages, and

@@ -383,7 +383,7 @@ Usage Completion::usage() const {
     const Prompt& prompt = request_.prompts[i / request_.choices_per_prompt()];
     if (policy.is_full()) continue;
     usage.add_bounded(policy, {prompt.tokens.size(), prompt.tokens.size() + output},
-                      model_.engine.limits().block_tokens);
+                      model_.engine.limits().block_tokens, request_.policy_quality);
   }
   return usage;
 }

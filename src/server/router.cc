@@ -156,7 +156,8 @@ Routed embeddings(const HttpRequest& request, const ServerState& state) {
   const auto read = [&] {
     const ServedModel& model = state.model();
     ReadingMemory memory = reading_memory(request, state);
-    return read_embedding_request(read_body(request, model, memory), model, memory);
+    return read_embedding_request(read_body(request, model, memory), model,
+                                  reading_terms(request, state, memory));
   };
   return complete(read(), request, state);
 }

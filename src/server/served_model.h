@@ -13,6 +13,7 @@
 #include "server/api/prompt_normalising.h"
 #include "server/api/transfer_fields.h"
 #include "server/json.h"
+#include "server/policy_quality.h"
 #include "server/reply_queue.h"
 #include "structured/mask_vocabulary.h"
 #include "text/chat_template.h"
@@ -40,8 +41,9 @@ struct ServedModel {
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
   // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
   std::optional<chat::ServedForm> form = {};
-  TransferSource transfer = {};   // for those who go on with prompts of this server
-  NormaliseRules normalise = {};  // text that clients change with every request
+  TransferSource transfer = {};             // for those who go on with prompts of this server
+  NormaliseRules normalise = {};            // text that clients change with every request
+  PolicyQuality* policy_quality = nullptr;  // outlives it; nullptr: policies are not judged
 
   const std::string& name() const { return names.front(); }
   // The template takes one call in a message, so that answers have no more.

@@ -93,7 +93,9 @@ TEST(SpeculationConfig, LlamasTypesAreMappedOrRefused) {
         << type;
   }
   EXPECT_EQ(parse_llama_speculation("none").value().methods, MethodSet());
-  for (const char* const type : {"ngram-cache", "draft-simple", "draft-mtp", "draft-eagle3", ""}) {
+  EXPECT_EQ(parse_llama_speculation("draft-simple,ngram-mod").value().methods,
+            MethodSet(DraftMethod::kDraftModel, DraftMethod::kSuffix));
+  for (const char* const type : {"ngram-cache", "draft-mtp", "draft-eagle3", ""}) {
     const auto parsed = parse_llama_speculation(type);
     ASSERT_FALSE(parsed.ok()) << type;
     EXPECT_THAT(parsed.error().message, HasSubstr("is not supported here")) << type;

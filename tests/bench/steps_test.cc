@@ -31,6 +31,26 @@ TEST(BenchBatch, RatesFollowFromTheStepTimeAndTheBytesItReads) {
   }
 }
 
+// A prompt that was asked before is in the tree: most of its tokens need no step of their own.
+TEST(BenchBatch, TakesDraftsAndCountsStepsByThem) {
+  const json report =
+      bench_json("batch", {"--batch-sizes", "1,2", "--prompt-tokens", "20", "--new-tokens", "200",
+                           "--repeats", "5", "--speculative-config", "tree"});
+  EXPECT_EQ(report["settings"]["speculation"], "tree");
+  ASSERT_EQ(report["rows"].size(), 2);
+  for (const json& row : report["rows"]) {
+    const double each = row["tokens_per_step"];
+    EXPECT_GE(each, 1);
+    EXPECT_DOUBLE_EQ(row["tokens_per_second_each"], each / row["step_seconds"].get<double>());
+    EXPECT_DOUBLE_EQ(row["tokens_per_second"],
+                     row["tokens_per_second_each"].get<double>() * row["batch_size"].get<double>());
+  }
+  EXPECT_GT(report["rows"][0]["tokens_per_step"], 1.5);
+  const json plain = bench_json("batch", {"--batch-sizes", "1", "--prompt-tokens", "20",
+                                          "--new-tokens", "40", "--repeats", "1"});
+  EXPECT_FALSE(plain["rows"][0].contains("tokens_per_step"));
+}
+
 TEST(BenchDepth, WithoutDepthsTheyGoFromNothingToTheDeepestThatFits) {
   const json report = bench_json("depth", {"--new-tokens", "12", "--repeats", "1"});
   std::vector<std::uint64_t> depths;

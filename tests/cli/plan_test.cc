@@ -238,6 +238,59 @@ TEST(PlanTest, TokensAreThoseOfAStartOfTheDefaultModel) {
   expect_the_backends_numbers(pagoda::default_model_path(), 100 << 20);
 }
 
+// stories260K keeps 5 layers x 4 heads x (8 + 8) x 2 bytes = 640 a token, and drafts for itself
+// here: half of the memory is the draft model's.
+TEST(PlanTest, ADraftModelTakesItsWeightsAndAsManyTokens) {
+  const std::string story = test_data() + "/models/stories260K.gguf";
+  const std::int64_t weights = plan_json({"--model", story, "--memory", "1GB"})["weights_bytes"];
+  const std::int64_t kv = 640 * 16 * 100;
+  const std::string memory = std::to_string(2 * weights + 2 * kv) + "B";
+  const std::vector<std::string> words = {"--model", story, "-md", story, "--memory", memory};
+  const nlohmann::json json = plan_json(words);
+  EXPECT_EQ(json["draft_model"], story);
+  EXPECT_EQ(json["draft_weights_bytes"], weights);
+  EXPECT_EQ(json["kv_bytes"], 2 * kv);
+  EXPECT_EQ(json["draft_kv_bytes"], kv);
+  EXPECT_EQ(json["tokens"], 1600);
+  EXPECT_THAT(requests_in(json, "bf16"), ElementsAre(3)) << "of 512 tokens";
+  EXPECT_THAT(json["serve"], HasSubstr("--model-draft " + story));
+  EXPECT_EQ(json["would_fit"]["tensor_parallel_size"], 0) << "ranks take no draft model";
+  EXPECT_THAT(plan(words).out, HasSubstr(", of the draft model "));
+  const Captured refused =
+      plan({"--model", story, "--memory", memory, "-md", story, "--tensor-parallel-size", "2"});
+  EXPECT_EQ(refused.exit_status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--model-draft: ranks do not take one"));
+}
+
+// Models whose tokens take different numbers of bytes, one of which keeps no int4.
+TEST(PlanTest, SharesMemoryWithADraftModelAsABackendDoes) {
+  const kernels::KernelSet& set = *kernels::select_set().value();
+  const std::string story = test_data() + "/models/stories260K.gguf";
+  const auto draft = app::LoadedModel::load(story, set).value();
+  const std::string path = test_data() + "/models/arch_gemma3.gguf";
+  const auto model = app::LoadedModel::load(path, set).value();
+  for (const char* const format : {"bf16", "int8", "fp32"}) {
+    engine::BackendOptions options;
+    options.threads = 1;
+    options.kv_bytes = 3 << 20;
+    options.kv_cache_dtype = *app::parse_kv_dtype(format).value();
+    options.draft_model = engine::DraftModelParts{
+        .name = "draft", .config = &draft->config(), .weights = &draft->weights()};
+    const auto backend =
+        engine::CpuBackend::create(model->config(), model->weights(), set, options);
+    ASSERT_TRUE(backend.ok()) << backend.error().message;
+    nlohmann::json json =
+        plan_json({"--model", path, "--memory", "1GB", "-md", story, "--kv", format});
+    const std::int64_t weights =
+        json["weights_bytes"].get<std::int64_t>() + json["draft_weights_bytes"].get<std::int64_t>();
+    json = plan_json({"--model", path, "-md", story, "--kv", format, "--memory",
+                      std::to_string((3 << 20) + weights) + "B"});
+    EXPECT_NEAR(json["tokens"], backend.value()->kv_tokens(), options.block_tokens) << format;
+    EXPECT_NEAR(json["tokens"], backend.value()->draft_backend()->kv_tokens(), options.block_tokens)
+        << format;
+  }
+}
+
 // Ten pebibytes are more than an address space holds.
 TEST(PlanTest, ACacheThatTheSystemDoesNotGiveIsAnsweredWithAdvice) {
   const kernels::KernelSet& set = *kernels::select_set().value();

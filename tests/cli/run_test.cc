@@ -60,6 +60,13 @@ TEST(Run, ADraftModelChangesNoText) {
     EXPECT_EQ(drafted.exit_status, 0) << drafted.err;
     EXPECT_EQ(drafted.out, plain.out);
   }
+  const Captured typed = run_story({"-p", "x", "-n", "8", "--spec-type", "draft-simple", "-md",
+                                    models + "stories260K.gguf", "--device", "cpu"});
+  EXPECT_EQ(typed.exit_status, 0) << typed.err;
+  EXPECT_EQ(typed.out, run_story({"-p", "x", "-n", "8"}).out);
+  const Captured unnamed = run_story({"-p", "x", "-n", "1", "--spec-type", "draft-simple"});
+  EXPECT_NE(unnamed.exit_status, 0);
+  EXPECT_THAT(unnamed.err, HasSubstr("draft model: none is named: --model-draft names one"));
   const Captured other =
       run_story({"-p", "x", "-n", "1", "-md", models + "scripted_calls.gguf", "--device", "cpu"});
   EXPECT_NE(other.exit_status, 0);

@@ -8,6 +8,7 @@
 
 #include "cli/captured_command.h"
 #include "skip_reasons.h"
+#include "store/disk/space_names.h"
 #include "store/disk/store_fixture.h"
 
 namespace pagoda::cli {
@@ -46,6 +47,23 @@ TEST(InspectStore, ListsPagesBySpaceAndOwner) {
   EXPECT_FALSE(slab.contains("verified"));
   EXPECT_LT(slab.at("oldest_use_seconds_ago").get<double>(), 60);
   EXPECT_GE(slab.at("bytes_on_disk").get<std::uint64_t>(), 9u * 8192);
+}
+
+// Ids of spaces are digests: what they stand for is in a file beside the slabs.
+TEST(InspectStore, NamesTheFormatsOfSpacesThatAreKnown) {
+  const TemporaryFolder folder;
+  fill_store(folder.path());
+  const kv::SpaceId known = store::sample_label(1, 4).key.space;
+  const std::string format = "avx512.4 int8 of 4 layers";
+  ASSERT_TRUE(store::note_space(folder.path(), known, format).ok());
+  const json found = json::parse(run_captured({"inspect", "--store", folder.path(), "--json"}).out);
+  const json& slab = found.at("slabs").at(0);
+  ASSERT_EQ(slab.at("formats_by_space").size(), 1u) << slab;
+  const std::string id = slab.at("formats_by_space").begin().key();
+  EXPECT_TRUE(slab.at("pages_by_space").contains(id));
+  EXPECT_EQ(slab.at("formats_by_space").at(id), format);
+  EXPECT_THAT(run_captured({"inspect", "--store", folder.path()}).out,
+              testing::HasSubstr(id + " (" + format + ")"));
 }
 
 TEST(InspectStore, VerifiesEveryPageAndFailsWhenOneIsDamaged) {

@@ -314,9 +314,15 @@ void add_policies(const kernels::KernelSet* set, Mixes& mixes) {
 
 Mixes all_mixes() {
   Mixes mixes;
+  // On x86 the emulated tiles have the vector functions of avx512, and its bits.
+  const bool has_vector_tiles =
+      std::ranges::any_of(kernels::available_sets(), [](const kernels::KernelSet* set) {
+        return set->name == "avx512";
+      });
   for (const kernels::KernelSet* const set : kernels::available_sets()) {
     // The set is plain and slow; its bits are those of the other sets of its numerics.
     if (set == &kernels::ref_set(kernels::Numerics::kInt8Bf16)) continue;
+    if (set->name == "tiles" && has_vector_tiles) continue;  // nor are these others
     add_models(set, mixes);
     add_elements(set, mixes);
     add_policies(set, mixes);

@@ -335,8 +335,9 @@ TEST_F(EvalCommand, APolicyThatIsHardlyReachedDoesNotPass) {
 }
 
 TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
+  const std::string path = home_.verdicts() + "-beyond.svg";
   const nlohmann::json json =
-      eval_json({"--policy", "window:60,streaming:4+60", "--beyond", "4096"});
+      eval_json({"--policy", "window:60,streaming:4+60", "--beyond", "4096", "--plot", path});
   ASSERT_EQ(json["rows"].size(), 4u) << json.dump();
   // The full context holds 512 tokens: less than half of a part is read by it.
   EXPECT_TRUE(json["rows"][0]["perplexity_bf16"].is_null());
@@ -344,6 +345,21 @@ TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
   const auto last = json["rows"][3]["perplexity_bf16@streaming:4+60"].get<double>();
   const auto first = json["rows"][0]["perplexity_bf16@streaming:4+60"].get<double>();
   EXPECT_LT(last, 2 * first) << "flat beyond the trained length";
+  // A point for each number of the table.
+  std::ostringstream svg;
+  svg << std::ifstream(path).rdbuf();
+  std::size_t points = 0;
+  for (std::size_t at = 0; (at = svg.str().find("<circle ", at)) != std::string::npos; ++at) {
+    ++points;
+  }
+  EXPECT_EQ(points, 8u) << "two policies at four positions";
+  for (const char* const word : {"Perplexity of a text past the context", "position (logarithmic)",
+                                 ">window:60<", ">streaming:4+60<", ">4096<"}) {
+    EXPECT_THAT(svg.str(), HasSubstr(word));
+  }
+  EXPECT_EQ(run_eval({"--policy", "window:60", "--beyond", "1024", "--plot", "/nowhere/x.svg"})
+                .exit_status,
+            1);
   const cli::Captured too_long = run_eval({"--policy", "window:60", "--beyond", "4000000"});
   EXPECT_EQ(too_long.exit_status, 1);
   EXPECT_THAT(too_long.err, HasSubstr("--beyond: 4000000 tokens"));

@@ -24,11 +24,13 @@ Measurement measured(std::uint64_t positions, double kl_mean) {
 }
 
 TEST(QualityGate, FormatsBelowTheBaselineAreAllButThoseOfSixteenBitsAndMore) {
-  for (const char* const name : {"fp32", "fp16", "bf16", "fp16 skip 0"}) {
+  for (const char* const name :
+       {"fp32", "fp16", "bf16", "fp16 skip 0", "fp16/bf16", "fp32/bf16 skip 0"}) {
     EXPECT_FALSE(is_below_baseline(name)) << name;
   }
   for (const char* const name :
-       {"int8", "int4", "k8v4", "fp8", "streaming:4+1024", "int8 skip 0,1"}) {
+       {"int8", "int4", "k8v4", "fp8", "streaming:4+1024", "int8 skip 0,1", "bf16/int8",
+        "int8/bf16", "bf16@window:512", "fp16/bf16@window:512"}) {
     EXPECT_TRUE(is_below_baseline(name)) << name;
   }
 }

@@ -13,6 +13,8 @@ from python_case import SMALL, STORIES
 import python_tests
 from pagoda import LLM, AsyncLLM, SamplingParams
 
+SCRIPTED = STORIES.replace("stories260K", "scripted_calls")  # another vocabulary
+
 
 class Arguments(unittest.TestCase):
     def test_an_unknown_argument_is_an_error_with_the_nearest_name(self):
@@ -28,7 +30,7 @@ class Arguments(unittest.TestCase):
 
     def test_arguments_of_vllm_that_are_not_here_say_why(self):
         for name, value, why in (("enable_lora", True, "adapter"), ("hf_overrides", {"rope_theta": 1}, "serve"),
-                                 ("kv_offloading_size", 4, "--kv-host-size"), ("speculative_config", {"a": 1}, "drafts"),
+                                 ("kv_offloading_size", 4, "--kv-host-size"),
                                  ("logits_processors", [print], "logit_bias")):
             with self.subTest(name), self.assertRaisesRegex(TypeError, f"LLM: {name} is not supported: .*{why}"):
                 LLM(STORIES, **{name: value})
@@ -86,6 +88,23 @@ class Arguments(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, PAGODA_MAX_MODEL_LEN="abc"):
             with self.assertRaisesRegex(ValueError, "PAGODA_MAX_MODEL_LEN: is 'abc'"):
                 LLM(STORIES, **SMALL)
+
+    def test_drafts_are_configured_as_in_vllm(self):
+        greedy = SamplingParams(temperature=0.0, max_tokens=40)
+        with LLM(STORIES, speculative_config={"method": "none"}, **SMALL) as llm:
+            plain = llm.generate("Once upon a time", greedy)[0].outputs[0].token_ids
+        for config in ({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3}, "tree,suffix", {},
+                       {"model": STORIES, "num_speculative_tokens": 3}):
+            with self.subTest(config), LLM(STORIES, speculative_config=config, **SMALL) as llm:
+                self.assertEqual(llm.generate("Once upon a time", greedy)[0].outputs[0].token_ids, plain)
+        for config, message in (({"method": "eagle3"}, "speculative_config: method eagle3 is not supported here"),
+                                ({"a": 1}, "speculative_config: method is missing"),
+                                ({"method": "ngram", "num_speculative_tokens": 64}, "expected 1 to 63"),
+                                ({"model": SCRIPTED}, "draft model: .*the same ones")):
+            with self.subTest(config), self.assertRaisesRegex(ValueError, message):
+                LLM(STORIES, speculative_config=config, **SMALL)
+        with self.assertRaisesRegex(TypeError, "^speculative_config: is 3"):
+            LLM(STORIES, speculative_config=3)
 
     def test_values_of_a_wrong_type_name_their_argument(self):
         for name, value in (("max_model_len", "4k"), ("block_size", "x"), ("threads", "two"), ("device", 3),

@@ -127,6 +127,13 @@ class Names(unittest.TestCase):
     def test_pooling_parameters_are_taken_where_they_change_nothing(self):
         plain = self.llm.embed("Once")[0].outputs.embedding
         self.assertEqual(self.llm.embed("Once", pooling_params=PoolingParams(normalize=True))[0].outputs.embedding, plain)
+        last = self.tokenizer.encode("Once upon a time there was")[-3:]
+        cut = PoolingParams(truncate_prompt_tokens=3)
+        whole = {"prompt_token_ids": self.tokenizer.encode("Once upon a time there was")}
+        self.assertEqual(self.llm.embed(whole, pooling_params=cut)[0].outputs.embedding,
+                         self.llm.embed({"prompt_token_ids": last})[0].outputs.embedding)
+        with self.assertRaisesRegex(ValueError, "truncate_prompt_tokens: is -2"):
+            PoolingParams(truncate_prompt_tokens=-2)
         with self.assertRaisesRegex(TypeError, "dimensions is not supported: vectors"):
             PoolingParams(dimensions=32)
         with self.assertRaisesRegex(ValueError, "length 1"):

@@ -88,8 +88,9 @@ class StoryFixture {
     state_.open(*served_);
   }
 
-  // Call this before the first request.
+  // Call these before the first request.
   void set_normalise(const NormaliseRules& rules) { served_->normalise = rules; }
+  void set_policy_quality(PolicyQuality* quality) { served_->policy_quality = quality; }
   ServerState& state() { return state_; }
   const ServedModel& served() const { return *served_; }
   const text::Tokenizer& tokenizer() const { return model_->tokenizer(); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/token_id.h"
@@ -84,10 +85,11 @@ struct CompletionRequest {
   std::vector<std::string> ignored = {};               // fields of the body that nobody knows
   std::vector<FieldName> names = {};                   // which errors about fields have to use
   std::optional<RequestFingerprint> fingerprint = {};  // of a chat
-  std::optional<Upto> public_upto;  // "cache_public_upto": the part shared with everyone
-  std::uint64_t memory_bytes = 0;   // an estimate (request_memory.h)
-  std::uint64_t matcher_bytes = 0;  // the part of it that grammars take
-  ByteBudget::Hold memory = {};     // holds memory_bytes once the request is admitted
+  std::optional<Upto> public_upto;       // "cache_public_upto": the part shared with everyone
+  std::string_view policy_quality = {};  // of a KV policy that it names: judge_kv_policy()
+  std::uint64_t memory_bytes = 0;        // an estimate (request_memory.h)
+  std::uint64_t matcher_bytes = 0;       // the part of it that grammars take
+  ByteBudget::Hold memory = {};          // holds memory_bytes once the request is admitted
 
   std::uint32_t choices_per_prompt() const { return engine.sampling.n; }
 };
@@ -99,6 +101,6 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model, const R
 CompletionRequest read_text_request(const Json& body, const ServedModel& model,
                                     const ReadingTerms& terms);
 CompletionRequest read_embedding_request(const Json& body, const ServedModel& model,
-                                         ReadingMemory& reading);
+                                         const ReadingTerms& terms);
 
 }  // namespace pagoda::server

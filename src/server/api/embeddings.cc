@@ -8,7 +8,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
+#include "server/api/kv_policy_fields.h"
 #include "server/api_error.h"
 #include "server/json_string.h"
 
@@ -53,10 +55,23 @@ std::vector<float> unit_vector(std::span<const float> values) {
   return unit;
 }
 
+// The members of a reply that say what was left out of texts; empty where nothing was.
+std::string truncated_member(const CompletionRequest& request) {
+  Json all = Json::array();
+  bool is_any = false;
+  for (const Prompt& prompt : request.prompts) {
+    is_any = is_any || prompt.truncated.has_value();
+    all.push_back(prompt.truncated ? truncation_json(*prompt.truncated) : Json(nullptr));
+  }
+  if (!is_any) return {};
+  return fmt::format(",\"truncated\":true,\"prompt_truncated\":{}",
+                     dump_json(all.size() == 1 ? all.front() : all));
+}
+
 }  // namespace
 
 CompletionRequest read_embedding_request(const Json& body, const ServedModel& model,
-                                         ReadingMemory& reading) {
+                                         const ReadingTerms& terms) {
   const Fields fields(body);
   if (fields.find("dimensions") != nullptr) {
     throw ApiError(400, "dimensions: is not supported: vectors have the model's own width",
@@ -68,13 +83,10 @@ CompletionRequest read_embedding_request(const Json& body, const ServedModel& mo
                    "computes them",
                    {}, "unsupported_device");
   }
-  if (fields.find("truncate_prompt_tokens") != nullptr) {
-    throw ApiError(400, "truncate_prompt_tokens: is not supported for embeddings",
-                   "truncate_prompt_tokens", "unsupported_parameter");
-  }
   CompletionRequest request;
   request.ignored = ignored_fields(body, kEmbeddingFields);
-  read_shared_fields(fields, 1, request);
+  read_shared_fields(fields, 1, request, terms.option_name);
+  judge_kv_policy(fields, model, request);
   if (request.output.stream) {
     throw ApiError(400, "stream: embeddings come in whole replies only", "stream");
   }
@@ -86,8 +98,13 @@ CompletionRequest read_embedding_request(const Json& body, const ServedModel& mo
         400, fmt::format("input: has {} texts, expected at most {}", input.size(), kInputsMax),
         "input");
   }
-  read_prompts(fields, "input", model, reading, request);
-  check_lengths(request, model, "input", {});
+  std::optional<std::uint64_t> tokens_kept;
+  if (const auto last = read_last_tokens(fields)) {
+    // A vector takes the place of the least output.
+    tokens_kept = tokens_to_keep(*last, terms.context_of(model, request.engine), {1u, {}});
+  }
+  read_prompts(fields, "input", model, terms.memory, request, tokens_kept);
+  check_lengths(request, model, "input", {}, terms.context_tokens);
   request.memory_bytes +=
       request.prompts.size() * model.engine.limits().hidden_width * kNumberBytesMax;
   answer_nothing(request);
@@ -149,10 +166,10 @@ std::string embeddings_json(std::span<const std::span<const float>> vectors,
   const bool is_mean = request.engine.pooling == engine::Pooling::kMean;
   Json counts = usage.to_json();
   counts.erase("completion_tokens");
-  body +=
-      fmt::format(",\"pooling\":{{\"type\":\"{}\",\"computes_whole_prompt\":{}}},\"usage\":{}}}",
-                  is_mean ? "mean" : "last", is_mean, dump_json(counts));
-  return body;
+  body += fmt::format(",\"pooling\":{{\"type\":\"{}\",\"computes_whole_prompt\":{}}},\"usage\":{}",
+                      is_mean ? "mean" : "last", is_mean, dump_json(counts));
+  body += truncated_member(request);
+  return body + "}";
 }
 
 }  // namespace pagoda::server

@@ -1,5 +1,7 @@
 #include "server/api/kv_policy_fields.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <string>
 
@@ -67,6 +69,26 @@ std::optional<kv::KvPolicy> read_kv_policy(const Fields& fields) {
   throw ApiError(
       400, type_path + ": expected \"full\", \"window\", \"streaming\", \"h2o\" or \"snapkv\"",
       type_path);
+}
+
+void judge_kv_policy(const Fields& fields, const ServedModel& model, CompletionRequest& request) {
+  const std::optional<kv::KvPolicy>& policy = request.engine.kv_policy;
+  if (!policy || *policy == model.engine.limits().kv_policy || !model.policy_quality) return;
+  const PolicyQuality::Judgement found = model.policy_quality->judge(*policy);
+  using Verdict = PolicyQuality::Verdict;
+  if (found.is_refused) {
+    const std::string path = fields.path_of(kPolicyField);
+    const std::string why =
+        found.verdict == Verdict::kFails
+            ? fmt::format("does not keep the bounds of quality of this server: {}", found.reason)
+            : "has no measured quality here, and this server takes none without; pagoda eval "
+              "measures it";
+    throw ApiError(400, fmt::format("{}: {} {}", path, policy->name(), why), path,
+                   "kv_policy_refused");
+  }
+  request.policy_quality = found.verdict == Verdict::kPasses  ? "passes"
+                           : found.verdict == Verdict::kFails ? "fails"
+                                                              : "not measured";
 }
 
 Json kv_policy_json(const kv::KvPolicy& policy, std::uint64_t tokens_kept,

@@ -5,6 +5,7 @@
 #include "server/api/answer_grammar.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/completion_fields.h"
+#include "server/api/kv_policy_fields.h"
 #include "server/api/request_memory.h"
 #include "server/api/speculation_fields.h"
 #include "server/api_error.h"
@@ -179,6 +180,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   request.engine.sampling = model.sampling_defaults;
   read_shared_fields(fields, engine::sequences_max(model.engine.limits()), request,
                      terms.option_name);
+  judge_kv_policy(fields, model, request);
   read_speculation(fields, model, request);
   refuse_tool_choice(fields);
   AnswerGrammar(fields, model, terms).finish(nullptr, request);

@@ -33,8 +33,9 @@ void Usage::add_written(std::uint64_t tokens, std::span<const WrittenShare> kept
 }
 
 void Usage::add_bounded(const kv::KvPolicy& policy, kv::SequenceLengths lengths,
-                        std::uint32_t block_tokens) {
+                        std::uint32_t block_tokens, std::string_view quality) {
   policy_ = policy;
+  policy_quality_ = quality;
   const std::uint64_t dropped = policy.tokens_dropped(lengths, block_tokens);
   policy_dropped_tokens_ += dropped;
   policy_kept_tokens_ += lengths.tokens - dropped;
@@ -48,6 +49,17 @@ std::uint64_t Usage::kept_tokens(double above, double upto) const {
     if (share.seconds > above && share.seconds <= upto) tokens += share.tokens;
   }
   return tokens;
+}
+
+Json Usage::own_members() const {
+  Json members = Json::object();
+  if (drafts_.drafts > 0) members["speculation"] = speculation_json(drafts_);
+  if (!policy_.is_full()) {
+    Json& told = members["kv_policy"];
+    told = kv_policy_json(policy_, policy_kept_tokens_, policy_dropped_tokens_);
+    if (!policy_quality_.empty()) told["quality"] = policy_quality_;
+  }
+  return members;
 }
 
 Json Usage::to_json(std::span<const std::string> tiers) const {
@@ -77,10 +89,7 @@ Json Usage::to_json(std::span<const std::string> tiers) const {
       {"reasoning_tokens", reasoning_tokens_},
       {"accepted_prediction_tokens", accepted},
       {"rejected_prediction_tokens", drafts_.prediction_tokens - accepted}};
-  if (drafts_.drafts > 0) usage["speculation"] = speculation_json(drafts_);
-  if (!policy_.is_full()) {
-    usage["kv_policy"] = kv_policy_json(policy_, policy_kept_tokens_, policy_dropped_tokens_);
-  }
+  usage.update(own_members());
   return usage;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/reply.h"
@@ -31,9 +32,10 @@ class Usage {
   // Adds the tokens of a prompt that were computed and left in the cache, and those of them that
   // stay by a lifetime.
   void add_written(std::uint64_t tokens, std::span<const WrittenShare> kept);
-  // Adds a sequence of these lengths that ran under a KV policy.
+  // Adds a sequence of these lengths that ran under a KV policy. `quality` says what was measured
+  // of it; empty: nothing is said.
   void add_bounded(const kv::KvPolicy& policy, kv::SequenceLengths lengths,
-                   std::uint32_t block_tokens);
+                   std::uint32_t block_tokens, std::string_view quality = {});
   // Adds a choice of so many tokens; the first of them are its reasoning.
   void add_completion(std::uint64_t tokens, std::uint64_t reasoning = 0) {
     completion_tokens_ += tokens;
@@ -57,6 +59,9 @@ class Usage {
   std::uint64_t kept_tokens(double above, double upto) const;
   std::span<const Share, text::kSourceCount> by_source() const { return by_source_; }
 
+  // Returns what no other server counts, the same in every API: {"speculation": …, "kv_policy": …},
+  // each where it had a part in the answer.
+  Json own_members() const;
   // `tiers` are named nearest first; without tiers the JSON does not mention them.
   Json to_json(std::span<const std::string> tiers = {}) const;
 
@@ -71,6 +76,7 @@ class Usage {
   std::uint64_t dropped_tokens_ = 0;
   std::uint64_t normalised_tokens_ = 0;
   kv::KvPolicy policy_ = {};
+  std::string_view policy_quality_ = {};
   std::uint64_t policy_kept_tokens_ = 0;
   std::uint64_t policy_dropped_tokens_ = 0;
   std::vector<WrittenShare> kept_;

@@ -2,6 +2,7 @@
 //
 //   FOLDER/                                    mode 0700
 //     lock                                     flock: one process
+//     spaces                                   text for people (space_names.h)
 //     pages-v1-<page bytes>x<block tokens>.slab     slots, nothing else
 //     pages-v1-<page bytes>x<block tokens>.index    one record a slot
 //

@@ -104,6 +104,7 @@ Result<StoreSurvey> survey_store(const SurveyOptions& options) {
     }
     survey.slabs.push_back(std::move(slab));
   }
+  survey.spaces = read_space_names(options.path);
   if (survey.slabs.empty()) {
     return Error{ErrorCode::kNotFound, fmt::format("{}: holds no slabs of pages", options.path)};
   }

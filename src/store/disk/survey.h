@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "store/disk/format.h"
+#include "store/disk/space_names.h"
 
 namespace pagoda::store {
 
@@ -34,6 +35,7 @@ struct SlabSurvey {
 struct StoreSurvey {
   bool is_in_use = false;  // another process uses the store
   std::vector<SlabSurvey> slabs;
+  SpaceNames spaces;  // as far as they are known
 };
 
 struct SurveyOptions {

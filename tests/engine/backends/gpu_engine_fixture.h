@@ -33,8 +33,11 @@ inline std::vector<KvChoice> kv_choices() {
   using kv::memory::Element;
   std::vector<KvChoice> choices;
   for (const kv::memory::Elements elements : kGpuPairs) choices.push_back({elements, {}});
-  const kv::memory::Elements bounded[] = {
-      Element::kBF16, Element::kE4M3, Element::kInt8, {Element::kInt8, Element::kInt4}};
+  const kv::memory::Elements bounded[] = {Element::kBF16,
+                                          Element::kE4M3,
+                                          Element::kInt8,
+                                          Element::kInt4,
+                                          {Element::kInt8, Element::kInt4}};
   for (const kv::memory::Elements elements : bounded) {
     choices.push_back({elements, {.window = 50}});
     choices.push_back({elements, {.window = 70, .sinks = 4}});

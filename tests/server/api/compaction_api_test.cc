@@ -59,6 +59,25 @@ TEST(CompactionApi, ASummaryIsNotHandedOver) {
   EXPECT_EQ(compaction_fixture().ask(kCompactPath, compact_body(4, handed))["summary"], summary);
 }
 
+// Both are about the answer that a client wants: its tokens, and the text it expects.
+TEST(CompactionApi, BiasAndPredictionAreNotTheSummarys) {
+  StoryFixture& fixture = compaction_fixture();
+  const Json plain = fixture.ask(kCompactPath, compact_body(4));
+  Json bias = Json::object();
+  for (int token = 300; token < 310; ++token) bias[std::to_string(token)] = 100;
+  EXPECT_EQ(fixture.ask(kCompactPath, compact_body(4, {{"logit_bias", bias}}))["summary"],
+            plain["summary"]);
+  const Json prediction = {{"type", "content"}, {"content", plain["summary"]}};
+  for (int i = 0; i < 4; ++i) {  // until it is known what rows cost here
+    const Json reply = fixture.ask(kCompactPath, compact_body(4, {{"prediction", prediction}}));
+    EXPECT_EQ(reply["summary"], plain["summary"]);
+    const Json& details = reply["usage"]["completion_tokens_details"];
+    EXPECT_EQ(details["accepted_prediction_tokens"].get<int>() +
+                  details["rejected_prediction_tokens"].get<int>(),
+              0);
+  }
+}
+
 TEST(CompactionApi, TheNewPrefixIsFilledAhead) {
   StoryFixture fixture;
   const Json reply = fixture.ask(kCompactPath, compact_body(4));

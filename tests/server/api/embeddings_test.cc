@@ -74,6 +74,34 @@ TEST(Embeddings, FillTheCacheForAnswersAndUseWhatTheseLeft) {
       answer["choices"][0]["text"]);
 }
 
+// vLLM's field: the vector is that of the last tokens alone, and the reply says what was left out.
+TEST(Embeddings, OfALongTextAreThoseOfItsLastTokens) {
+  StoryFixture fixture;
+  const Json ids = fixture.ask("/tokenize", {{"prompt", kLongText}})["tokens"];
+  const Json last(std::vector<Json>(ids.end() - 9, ids.end()));
+  const auto ask = [&](const Json& input, const Json& kept) {
+    return fixture.ask(kEmbeddings, {{"input", input}, {"truncate_prompt_tokens", kept}});
+  };
+  const Json plain = fixture.ask(kEmbeddings, {{"input", last}});
+  const Json cut = ask(ids, 9);
+  EXPECT_EQ(vector_of(cut), vector_of(plain));
+  EXPECT_EQ(cut["usage"]["prompt_tokens"], 9);
+  EXPECT_EQ(cut["usage"]["prompt_tokens_details"]["dropped_tokens"], ids.size() - 9);
+  EXPECT_EQ(cut["truncated"], true);
+  EXPECT_EQ(cut["prompt_truncated"],
+            Json({{"type", "tokens"}, {"limit_tokens", 9}, {"dropped_tokens", ids.size() - 9}}));
+  EXPECT_FALSE(plain.contains("truncated"));
+  // A text of any length fits: beside it there is a BOS, and no output.
+  const std::uint64_t context = fixture.served().context_tokens();
+  const std::string long_text = repeated("long ", 2000);
+  EXPECT_EQ(ask(long_text, -1)["usage"]["prompt_tokens"], context - 1);
+  EXPECT_EQ(ask(long_text, context - 1)["usage"]["prompt_tokens"], context - 1);
+  const Json several = ask({last, "Lily ran", long_text}, 9);
+  EXPECT_EQ(vector_of(several), vector_of(plain));
+  EXPECT_EQ(several["prompt_truncated"][0], nullptr);
+  EXPECT_EQ(several["prompt_truncated"][2]["limit_tokens"], 9);
+}
+
 // The expected texts are RFC 4648's digits of the bytes of IEEE 754 numbers.
 TEST(Embeddings, AreGivenInBase64Too) {
   EXPECT_EQ(base64_of(std::vector<float>{1.0f}), "AACAPw==");
@@ -143,6 +171,8 @@ TEST(Embeddings, OfBadInputAreRefusedWithThePath) {
                 {R"({"input": "a", "encoding_format": "hex"})", "encoding_format"},
                 {R"({"input": "a", "pooling": "max"})", "pooling"},
                 {R"({"input": "a", "stream": true})", "stream"},
+                {R"({"input": "a", "truncate_prompt_tokens": 0})", "truncate_prompt_tokens"},
+                {R"({"input": "a", "truncate_prompt_tokens": 512})", "truncate_prompt_tokens"},
                 {R"({"input": "a", "model": "other"})", "model"}};
   for (const auto& one : kCases) {
     const HttpReply reply = fixture.post_text(kEmbeddings, one.body);

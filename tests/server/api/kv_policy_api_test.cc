@@ -163,19 +163,103 @@ TEST(KvPolicyApi, LetsPromptAndOutputPassTheContext) {
   EXPECT_GT(chat["usage"]["prompt_tokens"], kStoryContext);
 }
 
-TEST(KvPolicyApi, OtherApisTakeItToo) {
+// Each API counts in words of its own; what the policy kept and dropped has one name in all.
+TEST(KvPolicyApi, OtherApisTakeItAndTellItToo) {
   StoryFixture& fixture = policy_fixture();
-  const Json response = fixture.ask("/v1/responses", {{"input", "Tell me of Tom."},
-                                                      {"max_output_tokens", 700},
-                                                      {"ignore_eos", true},
-                                                      {"kv_policy", "streaming:4+60"}});
-  EXPECT_EQ(response["usage"]["output_tokens"], 700);
-  const Json message = fixture.ask(
-      "/v1/messages", {{"messages", {{{"role", "user"}, {"content", "Tell me of Tom."}}}},
-                       {"max_tokens", 700},
-                       {"ignore_eos", true},
-                       {"kv_policy", "streaming:4+60"}});
-  EXPECT_EQ(message["usage"]["output_tokens"], 700);
+  const std::string question = "Tell me of Tom.";
+  const Json messages = {{{"role", "user"}, {"content", question}}};
+  const Json bounded = {{"ignore_eos", true}, {"kv_policy", "streaming:4+60"}};
+  // The next token would see the sinks, and 59 tokens before itself.
+  const auto expect_told = [](const Json& policy, const Json& input, const Json& output) {
+    const std::uint64_t all = input.get<std::uint64_t>() + 700;
+    EXPECT_EQ(output, 700);
+    EXPECT_EQ(
+        policy,
+        Json({{"name", "streaming:4+60"}, {"tokens_kept", 63}, {"tokens_dropped", all - 63}}));
+  };
+  Json body = bounded;
+  body.update({{"input", question}, {"max_output_tokens", 700}});
+  Json usage = fixture.ask("/v1/responses", body)["usage"];
+  expect_told(usage["kv_policy"], usage["input_tokens"], usage["output_tokens"]);
+  body = bounded;
+  body.update({{"messages", messages}, {"max_tokens", 700}});
+  usage = fixture.ask("/v1/messages", body)["usage"];
+  const std::uint64_t input =
+      usage["input_tokens"].get<std::uint64_t>() + usage["cache_read_input_tokens"].get<int>();
+  expect_told(usage["kv_policy"], input, usage["output_tokens"]);
+  body = bounded;
+  body.update({{"messages", messages}, {"stream", false}, {"options", {{"num_predict", 700}}}});
+  const Json reply = fixture.ask("/api/chat", body);
+  expect_told(reply["kv_policy"], reply["prompt_eval_count"], reply["eval_count"]);
+  EXPECT_FALSE(
+      fixture.ask("/v1/responses", {{"input", question}, {"max_output_tokens", 2}})["usage"]
+          .contains("kv_policy"));
+}
+
+// FixedQuality knows that streaming passes and that windows fail, and refuses what does not pass if
+// it is told so.
+class FixedQuality final : public PolicyQuality {
+ public:
+  Judgement judge(const kv::KvPolicy& policy) override {
+    if (policy.is_full() || policy.sinks > 0) return {.verdict = Verdict::kPasses};
+    if (policy.selects_pages()) return {.is_refused = refuses};
+    return {.verdict = Verdict::kFails, .is_refused = refuses, .reason = "mean KL 0.64"};
+  }
+
+  bool refuses = false;
+};
+
+TEST(KvPolicyApi, SaysWhetherThePriceOfAPolicyWasMeasured) {
+  StoryFixture fixture;
+  FixedQuality quality;
+  fixture.set_policy_quality(&quality);
+  const auto told = [&](const char* path, const char* policy) {
+    Json body = {{"kv_policy", policy}};
+    const std::string words = "Once upon a time";
+    body[std::string(path) == kCompletionsPath ? "prompt" : "input"] = words;
+    if (std::string(path) == "/v1/responses") body["max_output_tokens"] = 4;
+    const Json usage = fixture.ask(path, body)["usage"];
+    return usage["kv_policy"].value("quality", "nothing");
+  };
+  for (const char* const path : {kCompletionsPath, "/v1/responses", "/v1/embeddings"}) {
+    EXPECT_EQ(told(path, "streaming:4+40"), "passes") << path;
+    EXPECT_EQ(told(path, "window:40"), "fails") << path;
+  }
+  EXPECT_EQ(told(kCompletionsPath, "h2o:64+16"), "not measured");
+  fixture.set_policy_quality(nullptr);
+  EXPECT_EQ(told(kCompletionsPath, "window:40"), "nothing");
+}
+
+TEST(KvPolicyApi, RefusesPoliciesWithoutAVerdictThatPassesWhereItIsTold) {
+  StoryFixture fixture;
+  FixedQuality quality;
+  quality.refuses = true;
+  fixture.set_policy_quality(&quality);
+  const auto asked = [&](const Json& policy) {
+    return fixture.post(kCompletionsPath, story_body({{"max_tokens", 2}, {"kv_policy", policy}}));
+  };
+  EXPECT_EQ(asked("streaming:4+40").status, 200);
+  EXPECT_EQ(asked("full").status, 200);
+  EXPECT_EQ(asked(nullptr).status, 200);
+  for (const auto& [policy, why] : {std::pair("window:40", "mean KL 0.64"),
+                                    std::pair("h2o:64+16", "has no measured quality here")}) {
+    const HttpReply reply = asked(policy);
+    ASSERT_EQ(reply.status, 400) << policy;
+    const Json error = Json::parse(reply.body)["error"];
+    EXPECT_EQ(error["param"], "kv_policy");
+    EXPECT_EQ(error["code"], "kv_policy_refused");
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(why));
+    for (const char* const path : {"/v1/chat/completions", "/v1/messages", "/cache/explain"}) {
+      const Json messages = {{{"role", "user"}, {"content", "Once"}}};
+      EXPECT_EQ(
+          fixture.post(path, {{"messages", messages}, {"max_tokens", 2}, {"kv_policy", policy}})
+              .status,
+          400)
+          << path;
+    }
+    EXPECT_EQ(fixture.post("/v1/embeddings", {{"input", "Once"}, {"kv_policy", policy}}).status,
+              400);
+  }
 }
 
 TEST(KvPolicyApi, RefusesWhatIsNoPolicyByItsField) {

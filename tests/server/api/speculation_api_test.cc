@@ -195,5 +195,64 @@ TEST(SpeculationApi, IsCounted) {
   }
 }
 
+// The counts of an answer are told by every API, of the same request in the same words.
+TEST(SpeculationApi, OtherApisTellTheirDraftsToo) {
+  StoryFixture& fixture = speculation_fixture();
+  const Json messages = {{{"role", "user"}, {"content", "Tell me of Lily and Tom."}}};
+  struct Api {
+    const char* path;
+    Json body;
+    const char* usage;  // the member with counts; "": the reply itself
+  };
+  const std::vector<Api> apis = {
+      {"/v1/responses", {{"input", messages}, {"max_output_tokens", 60}}, "usage"},
+      {"/v1/messages", {{"messages", messages}, {"max_tokens", 60}}, "usage"},
+      {"/api/chat",
+       {{"messages", messages}, {"stream", false}, {"options", {{"num_predict", 60}}}},
+       ""}};
+  for (const Api& api : apis) {
+    const auto counts_of = [&](const Json& more) {
+      Json body = api.body;
+      body.update({{"temperature", 0}, {"ignore_eos", true}});
+      body.update(more);
+      const Json reply = fixture.ask(api.path, body);
+      return *api.usage == 0 ? reply : reply[api.usage];
+    };
+    EXPECT_FALSE(counts_of({{"speculative", false}}).contains("speculation")) << api.path;
+    std::uint64_t accepted = 0;
+    for (int i = 0; i < 8; ++i) {  // a repeated question, until it is known what rows cost here
+      const Json counts = counts_of(Json::object());
+      if (!counts.contains("speculation")) continue;
+      EXPECT_GE(counts["speculation"]["draft_tokens"], counts["speculation"]["accepted_tokens"]);
+      accepted += counts["speculation"]["accepted_tokens"].get<std::uint64_t>();
+    }
+    EXPECT_GT(accepted, 0u) << api.path;
+  }
+}
+
+TEST(SpeculationApi, ResponsesTellWhatBecameOfAPrediction) {
+  StoryFixture& fixture = speculation_fixture();
+  const auto ask = [&](Json more) {
+    Json body = {{"input", "Tell me of Lily."},
+                 {"temperature", 0},
+                 {"ignore_eos", true},
+                 {"max_output_tokens", 60}};
+    body.update(more);
+    return fixture.ask("/v1/responses", body);
+  };
+  const Json plain = ask({{"speculative", false}});
+  EXPECT_EQ(plain["usage"]["output_tokens_details"]["accepted_prediction_tokens"], 0);
+  const std::string text = plain["output"][0]["content"][0]["text"];
+  std::uint64_t accepted = 0;
+  for (int i = 0; i < 8; ++i) {
+    const Json prediction = {{"type", "content"}, {"content", text}};
+    const Json details = ask({{"prediction", prediction},
+                              {"cache_salt", std::to_string(i)}})["usage"]["output_tokens_details"];
+    accepted += details["accepted_prediction_tokens"].get<std::uint64_t>();
+    EXPECT_GE(details["rejected_prediction_tokens"].get<int>(), 0);
+  }
+  EXPECT_GT(accepted, 0u);
+}
+
 }  // namespace
 }  // namespace pagoda::server

@@ -341,8 +341,6 @@ TEST(Truncation, WrongFieldsAreRefusedByPath) {
   EXPECT_THAT(
       fixture.post("/api/chat", with_field(long_ollama_body(long_chat(1)), "truncate", 3)).body,
       HasSubstr("truncate: "));
-  EXPECT_EQ(fixture.post("/v1/embeddings", {{"input", "a"}, {"truncate_prompt_tokens", 1}}).status,
-            400);
 }
 
 // Searching takes several renderings, for which a connection's thread has no time.

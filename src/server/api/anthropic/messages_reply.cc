@@ -31,6 +31,7 @@ Json usage_json(const ReplyFacts& facts) {
                  {"output_tokens", usage.completion_tokens()},
                  {"output_tokens_details", {{"thinking_tokens", facts.reasoning_tokens}}}};
   if (usage.dropped_tokens() > 0) counts["dropped_input_tokens"] = usage.dropped_tokens();
+  counts.update(usage.own_members());
   return counts;
 }
 

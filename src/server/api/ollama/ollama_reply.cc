@@ -103,6 +103,7 @@ class OllamaWriter : public ReplyWriter, private AnswerItemSink {
     reply["prompt_eval_duration"] = nanoseconds(facts.first_token_s);
     reply["eval_count"] = facts.usage.completion_tokens();
     reply["eval_duration"] = nanoseconds(facts.total_s - facts.first_token_s);
+    reply.update(facts.usage.own_members());
     reply.update(facts.cache);
   }
 

@@ -245,6 +245,7 @@ class ResponsesWriter : public ReplyWriter, private AnswerItemSink {
 
 Json usage_json(const ReplyFacts& facts) {
   const Usage& usage = facts.usage;
+  const std::uint64_t accepted = usage.drafts().prediction_accepted;
   Json counts = {
       {"input_tokens", usage.prompt_tokens()},
       {"input_tokens_details",
@@ -254,11 +255,15 @@ Json usage_json(const ReplyFacts& facts) {
          {{"ttl_30m_tokens", usage.kept_tokens(0, kHalfHourSeconds)},
           {"ttl_12h_tokens", usage.kept_tokens(kHalfHourSeconds, kLifetimeSecondsMax)}}}}},
       {"output_tokens", usage.completion_tokens()},
-      {"output_tokens_details", {{"reasoning_tokens", facts.reasoning_tokens}}},
+      {"output_tokens_details",
+       {{"reasoning_tokens", facts.reasoning_tokens},
+        {"accepted_prediction_tokens", accepted},
+        {"rejected_prediction_tokens", usage.drafts().prediction_tokens - accepted}}},
       {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
   if (usage.dropped_tokens() > 0) {
     counts["input_tokens_details"]["dropped_tokens"] = usage.dropped_tokens();
   }
+  counts.update(usage.own_members());
   return counts;
 }
 

@@ -1,0 +1,43 @@
+// pagoda bench speculate: every kind of draft beside the same request without.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/bench_command.h"
+
+namespace pagoda::bench {
+namespace {
+
+using nlohmann::json;
+
+// A model that drafts for itself is never wrong, whoever chooses its tokens.
+TEST(BenchSpeculate, MeasuresEveryKindOfDraftBesideTheSameAnswerWithout) {
+  const json report = bench_json("speculate", {"-n", "24", "--repeats", "1", "--lines", "2",
+                                               "--device", "cpu", "--model-draft", story_model()});
+  std::vector<std::string> kinds;
+  for (const json& row : report["rows"]) {
+    kinds.push_back(row["drafts"]);
+    EXPECT_EQ(row["equal"], "yes") << kinds.back();
+    EXPECT_GE(row["tokens_per_step"], 1) << kinds.back();
+    EXPECT_DOUBLE_EQ(row["ratio"], row["tokens_per_second_on"].get<double>() /
+                                       row["tokens_per_second_off"].get<double>());
+  }
+  EXPECT_THAT(kinds, testing::ElementsAre(
+                         "tree, repeated question", "tree, repeated, sampled",
+                         "suffix, copied text", "ngram, copied text", "prediction, right",
+                         "constraint, sentences", "default, no draft fits", "draft model",
+                         "draft model, sampled", "recorded, 4 tokens, 30 % wrong",
+                         testing::MatchesRegex("model of a tenth, [0-9]+ tokens, 30 % wrong")));
+  // Recorded drafts are offered whatever they cost.
+  const json& recorded = report["rows"][9];
+  EXPECT_GT(recorded["acceptance"], 0);
+  EXPECT_LT(recorded["acceptance"], 1);
+  EXPECT_GE(report["ceiling"], 1);
+  EXPECT_GE(report["shared_8_grams"], 0);
+  EXPECT_LE(report["shared_8_grams"], 1);
+  EXPECT_GT(report["draft_model_expected"], 0);
+  EXPECT_DOUBLE_EQ(report["draft_model_share"], report["rows"][10]["ratio"].get<double>() /
+                                                    report["draft_model_expected"].get<double>());
+}
+
+}  // namespace
+}  // namespace pagoda::bench
