@@ -73,11 +73,12 @@ engine::BackendOptions with_gpu_steps(const DeviceOptions& device, const model::
         model::plan_gpu_kv_groups(config, options.kv_cache_dtype, options.block_tokens);
     kv_token_bytes = plan.groups.size() * plan.layouts.front().page_bytes() / options.block_tokens;
   }
-  const StepDevice gpu = {.gpu_bytes = gpu_bytes.value(),
-                          .memory_utilization = device.gpu_memory_utilization,
-                          .weights_bytes = weights_bytes,
-                          .row_bytes = engine::workspace_row_bytes(config),
-                          .kv_token_bytes = kv_token_bytes};
+  const StepDevice gpu = {
+      .gpu_bytes = gpu_bytes.value(),
+      .memory_utilization = device.gpu_memory_utilization.value_or(kGpuMemoryUtilization),
+      .weights_bytes = weights_bytes,
+      .row_bytes = engine::workspace_row_bytes(config),
+      .kv_token_bytes = kv_token_bytes};
   set_steps(choose_steps(*device.steps, gpu), options);
   return options;
 }
