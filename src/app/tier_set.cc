@@ -86,6 +86,7 @@ Result<std::unique_ptr<TierSet>> TierSet::open(const TierSetOptions& flags,
   RETURN_IF_ERROR(tier_set->open_host());
   RETURN_IF_ERROR(tier_set->open_disk());
   RETURN_IF_ERROR(tier_set->open_remote());
+  RETURN_IF_ERROR(tier_set->open_peer());
   if (tier_set->stores_.empty()) return std::unique_ptr<TierSet>();
   return tier_set;
 }
@@ -156,6 +157,13 @@ Status TierSet::open_remote() {
   return add(std::move(remote));
 }
 
+Status TierSet::open_peer() {
+  ASSIGN_OR_RETURN(PeerSet peers, open_peers(flags_.peer, flags_.key_file, needs_));
+  listener_ = std::move(peers.listener);
+  peer_store_ = peers.store.get();
+  return peers.store ? add(std::move(peers.store)) : ok_status();
+}
+
 Status TierSet::add(std::unique_ptr<kv::PageStore> store) {
   ASSIGN_OR_RETURN(std::unique_ptr<kv::PageCopier> copier, needs_.create_copier());
   if (copier) {
@@ -171,6 +179,8 @@ engine::TierOptions TierSet::options() {
   made.stores = stores();
   made.write = flags_.write;
   made.load = flags_.load;
+  made.lessee = listener_.get();
+  made.lease_share = flags_.peer.lease_share;
   made.owner_tag = [this](kv::OwnerId owner) { return owner_tag(owner); };
   made.is_model_unchanged = [this] { return space_.is_model_unchanged(); };
   const std::map<std::string, double> rates = read_rates();
@@ -189,6 +199,8 @@ void TierSet::set_owners(const std::string& secret,
   };
   std::vector<kv::OwnerTag> owners = {tag_of("")};
   for (const engine::NamedTenant& tenant : tenants) owners.push_back(tag_of(tenant.name));
+  deployment_ = store::deployment_id(secret);
+  if (peer_store_ != nullptr) peer_store_->set_deployment(deployment_);
   const std::lock_guard lock(owners_mutex_);
   owners_ = std::move(owners);
 }
@@ -205,9 +217,11 @@ void TierSet::start(engine::Engine& engine) {
     const Status noted = store::note_space(disk_path_, space, needs_.rows_id);
     if (!noted.ok()) terminal::print_warning(noted.error().message);
   });
+  if (listener_) listener_->start(engine, deployment_);
 }
 
 void TierSet::stop(engine::Engine& engine) {
+  if (listener_) listener_->stop();
   const auto began = std::chrono::steady_clock::now();
   const auto timeout = std::chrono::duration<double>(flags_.stop_s);
   const auto timeout_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(timeout);
@@ -221,7 +235,8 @@ void TierSet::stop(engine::Engine& engine) {
   for (const auto& store : stores_) {
     const Status durable = store->flush(std::max<std::int64_t>(left().count(), 1'000'000'000));
     if (!durable.ok()) terminal::print_warning(durable.error().message);
-    if (flags_.write != engine::WriteMode::kOff && !store->takes_writes()) {
+    const bool is_written = flags_.write != engine::WriteMode::kOff && store->name() != "peer";
+    if (is_written && !store->takes_writes()) {
       terminal::print_warning(
           fmt::format("KV is not written to {}: {}", store->name(), store->stats().condition));
     }
@@ -242,7 +257,19 @@ std::string TierSet::greeting() const {
   std::string text;
   for (const std::string& line : lines_) text += line + "\n";
   if (remote_ != nullptr) text += remote_line() + "\n";
-  return text;
+  return text + peer_lines(flags_.peer, peer_store_, listener_.get());
+}
+
+bool TierSet::allows_peer(const std::string& host) const {
+  return peer_store_ != nullptr && peer_store_->allows(host);
+}
+
+store::PeerAddress TierSet::peer_source() const {
+  return app::peer_source(flags_.peer, listener_.get());
+}
+
+std::optional<store::PeerServed> TierSet::peer_served() const {
+  return listener_ ? std::optional(listener_->served()) : std::nullopt;
 }
 
 std::string TierSet::remote_line() const {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/peer_set.h"
 #include "app/space_finder.h"
 #include "base/result.h"
 #include "engine/backends/cpu_backend.h"
@@ -27,16 +29,19 @@ struct TierSetOptions {
   double remote_ttl_s = 86400;
   double remote_timeout_s = 2;
   std::string key_file;  // AES-256-GCM; empty: none
-  std::string ca_file;   // of rediss://
+  PeerOptions peer;
+  std::string ca_file;  // of rediss://
   engine::WriteMode write = engine::WriteMode::kUse;
   engine::LoadMode load = engine::LoadMode::kAuto;
   double stop_s = 10;
   std::uint64_t disk_bytes_per_s = 0;  // for tests; 0: as fast as it is
 
   // Is a tier wanted?
-  bool any() const { return disk != "off" || !remote.empty() || host_size != "0"; }
+  bool any() const { return disk != "off" || !remote.empty() || host_size != "0" || peer.any(); }
   // Is one asked for by name, beside the disk that is used where nothing is said?
-  bool any_named() const { return any() && (!disk.empty() || !remote.empty() || host_size != "0"); }
+  bool any_named() const {
+    return any() && (!disk.empty() || !remote.empty() || host_size != "0" || peer.any());
+  }
 };
 
 // The pages that the stores hold: their size, their address and how they are copied.
@@ -75,6 +80,13 @@ class TierSet {
   // Lines for people, one a tier. Waits at most a second for the remote store, and says whether it
   // is connected.
   std::string greeting() const;
+  // May a request name this host as where its pages are? Any thread.
+  bool allows_peer(const std::string& host) const;
+  // Nothing: requests may name no server.
+  bool fetches_from_peers() const { return peer_store_ != nullptr; }
+  store::PeerAddress peer_source() const;
+  // Counts what is served to other servers; nothing: pages are served to nobody.
+  std::optional<store::PeerServed> peer_served() const;
   // Nothing runs, or something does: the scrub waits for it.
   void set_idle(bool is_idle);
 
@@ -84,6 +96,7 @@ class TierSet {
   Status open_host();
   Status open_disk();
   Status open_remote();
+  Status open_peer();
   Status add(std::unique_ptr<kv::PageStore> store);
   std::string remote_line() const;
 
@@ -93,6 +106,9 @@ class TierSet {
   store::DiskStore* disk_ = nullptr;
   std::string disk_path_;  // its folder
   const store::RemoteStore* remote_ = nullptr;
+  store::PeerStore* peer_store_ = nullptr;
+  std::unique_ptr<store::PeerListener> listener_;
+  store::DeploymentId deployment_ = {};
   std::string remote_shown_;  // its URL without the login
   std::vector<std::string> lines_;
   mutable std::mutex owners_mutex_;

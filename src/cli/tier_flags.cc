@@ -11,6 +11,47 @@ std::string in_gigabytes(const std::string& text) {
   return is_bare && !text.empty() ? text + "GiB" : text;
 }
 
+void add_peer_options(const CommandSpec& command, app::PeerOptions& flags) {
+  command.add_option("--kv-peer-listen", flags.listen,
+                     "serve pages of the KV cache to other servers here, e.g. 10.0.0.5:8998; they "
+                     "need the same --kv-store-key (default: to nobody)");
+  command.add_option("--kv-peer", flags.peers,
+                     "servers that are asked for the pages of every prompt: "
+                     "HOST:PORT[,HOST:PORT]… of their --kv-peer-listen (default: none)");
+  command.add_option("--kv-peer-allow", flags.allow,
+                     "hosts that a request may name as where its pages are, beside those of "
+                     "--kv-peer: names, addresses and networks, e.g. 10.0.0.0/8,worker-1 "
+                     "(default: localhost,127.0.0.0/8,::1)");
+  command.add_flag("--kv-peer-tls", flags.tls,
+                   "serve pages over TLS, by --ssl-certfile, and fetch them so");
+  command.add_option("--kv-peer-ca-file", flags.ca_file,
+                     "CA certificates of the other servers, PEM (default: the system's)");
+  command
+      .add_option("--kv-peer-lease", flags.lease_s,
+                  "seconds for which a page that another server asked for stays (default 30)")
+      .range(0.1, 3600.0);
+  command
+      .add_option("--kv-peer-lease-share", flags.lease_share,
+                  "share of the KV cache that such pages may hold at a time (default 0.25)")
+      .range(0.0, 1.0);
+  command
+      .add_option("--kv-peer-timeout", flags.timeout_s,
+                  "seconds to wait for a page of another server (default 2)")
+      .range(0.001, 60.0);
+  command
+      .add_option("--kv-peer-wait", flags.wait_s,
+                  "seconds that a request waits for the server that it names, and for what that "
+                  "still computes, before it computes itself (default 60)")
+      .range(0.001, 3600.0);
+  command.add_choice("--disaggregation-mode", flags.mode,
+                     {{"null", server::Disaggregation::kNone},
+                      {"prefill", server::Disaggregation::kPrefill},
+                      {"decode", server::Disaggregation::kDecode}},
+                     "what to do with requests that have SGLang's bootstrap fields: prefill "
+                     "computes the prompt for another server, decode waits for that and answers, "
+                     "null ignores them (default null)");
+}
+
 }  // namespace
 
 void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
@@ -55,6 +96,7 @@ void add_tier_options(const CommandSpec& command, app::TierSetOptions& flags) {
   command.add_option("--kv-store-key", flags.key_file,
                      "file of 32 bytes or 64 hexadecimal digits: encrypts pages on disk and in "
                      "remote stores (AES-256-GCM)");
+  add_peer_options(command, flags.peer);
   command.add_choice(
       "--kv-write", flags.write,
       {{"use", engine::WriteMode::kUse},

@@ -85,6 +85,7 @@ void Core::submit(RequestId id, Request request, std::shared_ptr<ReplySink> sink
   first.block_hashes = std::move(request.block_hashes);
   open->sequences_left = request.sampling.n;
   open->asked = std::move(request);
+  if (tiers_ && open->asked.origin) tiers_->expect(first, *open->asked.origin, open->arrived_ns);
   if (open->asked.action == CacheAction::kPrefetch) {
     return prefetches_.begin(std::move(open), *tiers_);
   }
@@ -255,6 +256,14 @@ void Core::offload_all() {
   if (tiers_) tiers_->offload_all();
 }
 
+std::vector<kv::LeasedPage> Core::lease_pages(std::span<const kv::PageKey> keys) {
+  return tiers_ ? tiers_->leases().lease(keys) : std::vector<kv::LeasedPage>();
+}
+
+void Core::end_leases(std::span<const kv::BlockId> blocks) {
+  if (tiers_) tiers_->leases().end(blocks);
+}
+
 // A session that is resumed finds its pages in a tier. The writer gets what its queues have room
 // for, and no more in a step than others do not notice.
 bool Core::offload_closed() {
@@ -282,22 +291,20 @@ void Core::reset(std::optional<TenantId> tenant) {
 }
 
 void Core::forget_session_prompts(std::optional<TenantId> tenant) {
-  if (tenant) {
-    session_prompts_.forget(*tenant);
-  } else {
-    session_prompts_.forget_all();
-  }
+  if (tenant) return session_prompts_.forget(*tenant);
+  session_prompts_.forget_all();
 }
 
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
   if (tiers_) tiers_->writer().forbid(owner);
+  if (tiers_) tiers_->leases().revoke(owner);
   session_prompts_.forget(TenantId(owner.value()));
   drafting_.retire(TenantId(owner.value()));
   return cache_.retire(owner);
 }
 
 bool Core::removal_may_go_on(kv::OwnerId owner) const {
-  return !tiers_ || !tiers_->writer().is_writing(owner);
+  return !tiers_ || (!tiers_->writer().is_writing(owner) && !tiers_->leases().has_leased(owner));
 }
 
 std::uint64_t Core::end_removal(kv::OwnerId owner) {

@@ -29,6 +29,7 @@
 #include "engine/snapshot.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
+#include "kv/tiers/page_lease.h"
 #include "sched/scheduler.h"
 
 namespace pagoda::engine {
@@ -79,6 +80,10 @@ class Core {
   std::int64_t next_look_ns() const;
   // Queues every block that is worth keeping for the tiers. Nothing runs any more.
   void offload_all();
+
+  // Pins pages of the pool for another server, as far as the pool has them, and ends such pins.
+  std::vector<kv::LeasedPage> lease_pages(std::span<const kv::PageKey> keys);
+  void end_leases(std::span<const kv::BlockId> blocks);
 
   // Ends a client's session: the blocks that it alone has are copied to the tiers, a few at a step,
   // and evicted first. Returns how many they are; kNotFound where there is no such session.

@@ -234,7 +234,7 @@ void Core::forget_finished() {
 }
 
 void Core::check() const {
-  scheduler_.check(tiers_ && !tiers_->is_idle());
+  scheduler_.check(tiers_ && (!tiers_->is_idle() || tiers_->leases().pages() > 0));
   for (const auto& [id, request] : requests_) {
     ASSERT(request->id == id && request->sequences_left > 0, "open requests have answers to give");
   }

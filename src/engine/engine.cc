@@ -161,6 +161,17 @@ bool Engine::offload_all(std::chrono::nanoseconds timeout) {
   return finished_.wait_for(lock, timeout, [this] { return idle_ && inbox_.empty(); });
 }
 
+void Engine::lease(std::vector<kv::PageKey> keys,
+                   std::function<void(std::vector<kv::LeasedPage>)> done) {
+  leave(Order([keys = std::move(keys), done = std::move(done)](Core& core) {
+    done(core.lease_pages(keys));
+  }));
+}
+
+void Engine::end_leases(std::vector<kv::BlockId> blocks) {
+  leave(Order([blocks = std::move(blocks)](Core& core) { core.end_leases(blocks); }));
+}
+
 std::vector<TierStats> Engine::tiers() const {
   std::vector<TierStats> stats;
   for (const kv::PageStore* const store : options_.core.tiers.stores) {

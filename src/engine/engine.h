@@ -19,6 +19,7 @@
 #include "engine/core.h"
 #include "engine/snapshot.h"
 #include "engine/tenant_removals.h"
+#include "kv/tiers/page_lease.h"
 
 namespace pagoda::engine {
 
@@ -41,11 +42,11 @@ struct EngineOptions {
   std::function<void()> after_step = {};
 };
 
-class Engine {
+class Engine final : public kv::PageLessor {
  public:
   // All arguments must outlive the engine. The cache belongs to the engine's thread from here on.
   Engine(const EngineOptions& options, kv::Cache& cache, Runner& runner, const Clock& clock);
-  ~Engine();
+  ~Engine() override;
 
   // An error names the field that is out of its range; everything else comes through the sink.
   Result<RequestId> submit(Request request, std::shared_ptr<ReplySink> sink);
@@ -83,6 +84,10 @@ class Engine {
   // After drain(): writes blocks that are worth keeping to the tiers, most recently used first.
   // False when `timeout` was not enough for all of them.
   bool offload_all(std::chrono::nanoseconds timeout);
+
+  void lease(std::vector<kv::PageKey> keys,
+             std::function<void(std::vector<kv::LeasedPage>)> done) override;
+  void end_leases(std::vector<kv::BlockId> blocks) override;
 
   // Returns the tiers outside the pool, nearest first. Any thread.
   std::vector<TierStats> tiers() const;

@@ -18,6 +18,7 @@
 #include "engine/tenant.h"
 #include "kv/hash/block_hash.h"
 #include "kv/kv_policy.h"
+#include "kv/tiers/page_store.h"
 #include "speculate/drafter.h"
 #include "structured/matcher.h"
 
@@ -97,6 +98,8 @@ struct Request {
   // Another server goes on with the prompt: the record comes once its whole blocks are where other
   // servers find them, or cannot be brought there in time.
   bool hands_over = false;
+  // Says where pages of the prompt are: they are fetched from there, where that is allowed.
+  std::optional<kv::PageOrigin> origin = {};
   bool explain_only = false;  // true: explain, and compute nothing
 };
 

@@ -34,8 +34,9 @@ struct CacheOptions {
   std::int64_t session_timeout_ns = 0;
   // The cache remembers this many evictions for explain(); 0: none.
   std::uint32_t eviction_records_max = 0;
-  bool hash_blocks = false;  // every whole block gets a hash (hash/block_hash.h)
-  bool live_curve = false;   // the cache keeps a curve of other sizes and policies (curve.h)
+  bool hash_blocks = false;   // every whole block gets a hash (hash/block_hash.h)
+  bool find_by_hash = false;  // ... and BlockHashes::find() knows whose it is
+  bool live_curve = false;    // the cache keeps a curve of other sizes and policies (curve.h)
   // The ring gets the cache's events and must outlive the cache. Blocks are hashed then. nullptr:
   // nobody reads events.
   EventRing* events = nullptr;

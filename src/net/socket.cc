@@ -19,6 +19,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace pagoda::net {
 namespace {
 
@@ -93,6 +95,29 @@ Result<Socket> Socket::connect(const Address& address, const std::string& host,
   }
   made.events_ = POLLOUT;
   return made;
+}
+
+Result<Socket> Socket::adopt(int descriptor, const TlsServer* tls) {
+  Socket made(descriptor);
+  const int on = 1;
+  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  made.connected_ = true;
+  made.events_ = POLLIN;
+  if (tls != nullptr) {
+    ASSIGN_OR_RETURN(made.session_, tls->begin(descriptor));
+  }
+  return made;
+}
+
+std::string Socket::binding() const {
+  constexpr std::string_view kLabel = "EXPORTER-pagoda-peer";
+  if (session_ == nullptr) return {};
+  std::string bytes(32, '\0');
+  const int made =
+      SSL_export_keying_material(session_.get(), reinterpret_cast<unsigned char*>(bytes.data()),
+                                 bytes.size(), kLabel.data(), kLabel.size(), nullptr, 0, 0);
+  ASSERT(made == 1, "the handshake is over");
+  return bytes;
 }
 
 Socket::Socket(Socket&& other) noexcept

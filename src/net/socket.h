@@ -1,5 +1,5 @@
-// Socket sends bytes to a server and receives bytes, over plain TCP or TLS; it never waits. One
-// thread.
+// Socket sends bytes to a server, or to a client that came, and receives bytes, over plain TCP or
+// TLS; it never waits. One thread.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "net/tls_client.h"
+#include "net/tls_server.h"
 
 namespace pagoda::net {
 
@@ -29,6 +30,8 @@ class Socket {
   // outlives the socket.
   static Result<Socket> connect(const Address& address, const std::string& host,
                                 const TlsClient* tls);
+  // Takes over the descriptor of a client that was accepted; it is closed after an error as well.
+  static Result<Socket> adopt(int descriptor, const TlsServer* tls);
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
@@ -40,6 +43,9 @@ class Socket {
   // `moved` is how many bytes, of kMoved.
   Progress write(std::string_view bytes, std::size_t& moved);
   Progress read(std::span<char> room, std::size_t& moved);
+  // Returns 32 bytes that only the two ends of this TLS session know; empty without TLS. They bind
+  // what is proven over the session to it. After establish().
+  std::string binding() const;
   // Describes the failure after kFailed, in words.
   const std::string& failure() const { return failure_; }
 

@@ -73,6 +73,8 @@ struct SequenceTask {
   // The loader of pages from other tiers sets this flag while the sequence should wait for pages of
   // its prompt.
   bool awaits_load = false;
+  // The loader waits for pages until then, whether or not computing would end first.
+  std::int64_t load_until_ns = 0;
   // The loader sets load_wants_room when a tier has more of the prompt and the pool had no room for
   // the pages. When the sequence could be admitted, the scheduler sets load_has_room instead.
   bool load_wants_room = false;

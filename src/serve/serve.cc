@@ -108,6 +108,7 @@ Status fit_to_model(const ServeOptions& options, const app::ServedSource& source
   sizes.model_name = served_names(options, source).front();
   sizes.end_tokens.assign(ends.begin(), ends.end());
   sizes.hash_blocks = wants_tiers(options, source);
+  sizes.find_by_hash = sizes.hash_blocks && !options.tiers.peer.listen.empty();
   ASSIGN_OR_RETURN(sizes.draft_model,
                    app::load_draft_model(options.speculation, source.tokenizer(), kernels));
   return ok_status();
@@ -120,11 +121,36 @@ void set_limits(const ServeOptions& options, engine::CoreOptions& core) {
   core.limits.output_tokens_default = options.max_output_tokens.value_or(quarter);
 }
 
-// A shared store alone has this server's pages: it serves none itself.
-server::TransferSource transfer_source() {
+// Without a host, a shared store alone has this server's pages: it serves none itself.
+server::TransferSource transfer_source(const app::TierSet* tier_set) {
+  const store::PeerAddress address =
+      tier_set != nullptr ? tier_set->peer_source() : store::PeerAddress();
   return {.engine_id = fmt::format("{}{:016x}", server::kEngineIdPrefix, fresh_seed()),
-          .host = {},
-          .port = 0};
+          .host = address.host,
+          .port = address.port};
+}
+
+// Says where other servers find this one's pages, whom requests may name, and what others got.
+void add_peers(const ServeOptions& options, const app::TierSet* tier_set,
+               server::ServedModel& served) {
+  served.transfer = transfer_source(tier_set);
+  served.disaggregation = options.tiers.peer.mode;
+  if (tier_set == nullptr) return;
+  if (tier_set->fetches_from_peers()) {
+    served.allows_source = [tier_set](const std::string& host) {
+      return tier_set->allows_peer(host);
+    };
+  }
+  if (!tier_set->peer_served()) return;
+  served.peers_served = [tier_set] {
+    const store::PeerServed now = tier_set->peer_served().value();
+    return server::PeerCounts{.connections = now.connections,
+                              .refused = now.refused,
+                              .pages_leased = now.pages_leased,
+                              .leases_expired = now.leases_expired,
+                              .pages_sent = now.pages_sent,
+                              .bytes_sent = now.bytes_sent};
+  };
 }
 
 server::Json sampling_facts(const app::SamplingDefaults& defaults) {
@@ -164,6 +190,7 @@ server::Json backend_facts(const engine::Backend& backend, const ServeOptions& o
        {"session_timeout", options.session_timeout_s},
        {"kv_quota", options.kv_quota},
        {"kv_quota_public", options.kv_quota_public},
+       {"disaggregation_mode", server::name_of(options.tiers.peer.mode)},
        {"kv_events", events != nullptr ? events->facts() : server::Json()},
        {"sampling_defaults", sampling_facts(sampling)}});
   return facts;
@@ -194,12 +221,15 @@ Result<std::unique_ptr<app::TierSet>> open_tier_set(const ServeOptions& options,
                                                     engine::Backend& backend,
                                                     const app::ServedSource& source) {
   if (!wants_tiers(options, source)) return std::unique_ptr<app::TierSet>();
+  app::TierSetOptions tiers = options.tiers;
+  tiers.peer.certificate_file = options.access.certificate_file;
+  tiers.peer.certificate_key_file = options.access.certificate_key_file;
   auto opened = app::TierSet::open(
-      options.tiers, {.page_bytes = backend.page_layout().page_bytes(),
-                      .block_tokens = backend.page_layout().block_tokens,
-                      .rows_id = backend.rows_id(),
-                      .model_parts = source.parts(),
-                      .create_copier = [&backend] { return backend.create_page_copier(); }});
+      tiers, {.page_bytes = backend.page_layout().page_bytes(),
+              .block_tokens = backend.page_layout().block_tokens,
+              .rows_id = backend.rows_id(),
+              .model_parts = source.parts(),
+              .create_copier = [&backend] { return backend.create_page_copier(); }});
   if (opened.ok() && opened.value()) opened.value()->set_owners(keys.secret(), keys.tenants());
   return opened;
 }
@@ -330,7 +360,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   if (tier_set) tier_set->start(engine);
   ASSIGN_OR_RETURN(const std::unique_ptr<PolicyVerdicts> policy_verdicts,
                    PolicyVerdicts::create(options, *source, *backend));
-  const server::ServedModel served = {
+  server::ServedModel served = {
       .names = served_names(options, *source),
       .tokenizer = source->tokenizer(),
       .chat_template = std::move(chat_template),
@@ -345,9 +375,9 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .sampling_defaults = sampling.params({.temperature = 1.0f}),
       .mask_vocabulary = app::mask_vocabulary_of(source->tokenizer(), engine.limits().vocabulary),
       .form = std::move(form),
-      .transfer = transfer_source(),
       .normalise = server::read_normalise_rules(options.normalise_prompts).value(),
       .policy_quality = policy_verdicts.get()};
+  add_peers(options, tier_set.get(), served);
   signals.start_serving();
   server->open(served);
   print_greeting({*server, served, *source, *backend, sampling, network.threads, keys != nullptr,

@@ -67,7 +67,10 @@ constexpr std::array kOfTheAnswer = {"keep_turns",
                                      "min_tokens",
                                      "logit_bias",
                                      "prediction",
-                                     "kv_transfer_params"};
+                                     "kv_transfer_params",
+                                     "bootstrap_host",
+                                     "bootstrap_port",
+                                     "bootstrap_room"};
 
 // The chat whose answer is the summary of a conversation: what `chat` has besides its messages, and
 // `messages`. Where even that is too long, the first turn, which may be an earlier summary, and the

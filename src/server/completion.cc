@@ -93,6 +93,8 @@ void Completion::submit(std::uint32_t prompt) {
     asked.watch = std::make_shared<StopStringWatch>(model_.tokenizer, request_,
                                                     submitted_[prompt].shows_text);
   }
+  const std::vector<kv::PageOrigin>& origins = request_.transfer.origins;
+  if (!origins.empty()) asked.origin = origins[std::min<std::size_t>(prompt, origins.size() - 1)];
   asked.first_turn_tokens = request_.prompts[prompt].first_turn_tokens;
   asked.breakpoints = retain_params(breakpoints_of(request_.cache, asked.prompt.size()));
   const Result<engine::RequestId> id =
@@ -162,8 +164,7 @@ void Completion::handle(const ReplyEvent& event, std::string& out) {
       out += abort(*failed);
       return;
     }
-    // The grammar of one choice has come to a dead end: the others go on. If all have, that is the
-    // answer.
+    // The grammar of one choice is at a dead end: the others go on; if all are, that is the answer.
     if (failed && ++choices_failed_ == choices_.size()) {
       out += abort(*failed);
       return;
@@ -229,8 +230,7 @@ void Completion::send(Choice& choice, Piece piece, std::string& out) {
     const Json opening = format_->opening(choice.state);
     if (!opening.is_null()) out += event_text(opening, std::exchange(more, Json::object()));
   }
-  // Facts about the cache come with the last chunk, or with the counts behind it where they are
-  // sent.
+  // Facts about the cache come with the last chunk, or with the counts that are sent behind it.
   if (choices_running_ == 0 && !has_last_chunk()) more.update(cache_members());
   out += event_text(format_->chunk(choice.state, piece), std::move(more));
   choice.state.opened = true;

@@ -95,6 +95,7 @@ engine::HandoverOutcome Completion::handed_over() const {
 std::optional<TransferOutcome> Completion::transfer_outcome() const {
   if (!finished_ || error_) return std::nullopt;
   if (request_.engine.hands_over) return outcome_of(handed_over());
+  if (request_.transfer.is_refused) return TransferOutcome::kRefused;
   if (!request_.transfer.takes_over) return std::nullopt;
   std::uint64_t found = 0;
   std::uint64_t whole = 0;
@@ -141,8 +142,7 @@ Json Completion::explained() const {
   return all.size() == 1 ? all.front() : all;
 }
 
-// Replies how much of the prompt is in memory after a prefetch or a demotion, and what was loaded
-// or demoted.
+// Replies how much of the prompt is in memory after a prefetch or demotion, and what was moved.
 HttpReply Completion::cache_action() const {
   const Submitted& submitted = submitted_.front();
   Json reply = {{"prompt_tokens", request_.prompts.front().tokens.size()},

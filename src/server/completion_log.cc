@@ -20,6 +20,9 @@ std::string_view words_for(TransferOutcome outcome) {
              "tenants, or share no store";
     case TransferOutcome::kForeign:
       return "a prompt that another kind of server was said to have computed was computed here";
+    case TransferOutcome::kRefused:
+      return "a request named a server that it may not name (kv_peer_allow): that server was not "
+             "asked, and the prompt was computed here";
     default:
       return {};
   }

@@ -49,7 +49,11 @@ void count_saved(CompletionRequest& asked, const ServerState& state) {
 }
 
 // The server that goes on with the prompt answers: what this one draws is its first token alone.
-void set_transfer(CompletionRequest& asked) {
+void set_transfer(CompletionRequest& asked, const HttpRequest& request, const ServedModel& model) {
+  if (!request.cache_source.empty()) {
+    asked.transfer.origins = {read_cache_source(request.cache_source)};
+  }
+  settle_transfer(asked.transfer, model.disaggregation, model.allows_source);
   if (!asked.transfer.hands_over || asked.engine.explain_only) return;
   asked.engine.hands_over = true;
   asked.engine.end.max_tokens = 1;
@@ -86,7 +90,7 @@ std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest&
                                      const ServerState& state) {
   bind_to_caller(asked, request.caller);
   if (asked.engine.session.empty()) set_session(request.session, asked);
-  set_transfer(asked);
+  set_transfer(asked, request, state.model());
   std::optional<RequestFingerprint> fingerprint = diagnosed(asked, state);
   count_saved(asked, state);
   asked.memory = ByteBudget::Hold(state.request_memory());

@@ -25,6 +25,7 @@ struct HttpRequest {
   std::string id = {};                   // X-Request-Id, the client's or a fresh one
   std::string session = {};              // X-Session-Id
   std::string anthropic_version = {};    // which Anthropic's clients send
+  std::string cache_source = {};         // X-KV-Cache-Source-Host-Port
   Caller caller = {};
   bool may_take_long = true;  // the request is parsed on a text worker
 };

@@ -232,6 +232,7 @@ void RequestReader::read_head() {
   request_.origin = std::string(message[http::field::origin]);
   request_.session = std::string(message["X-Session-Id"]);
   request_.anthropic_version = std::string(message["Anthropic-Version"]);
+  request_.cache_source = std::string(message["X-KV-Cache-Source-Host-Port"]);
   if (expectations_of(message).others) {
     return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,16 @@
 #include "text/tokenizer.h"
 
 namespace pagoda::server {
+
+// PeerCounts counts what is served to other servers from the cache.
+struct PeerCounts {
+  std::uint64_t connections = 0;  // now
+  std::uint64_t refused = 0;
+  std::uint64_t pages_leased = 0;  // now
+  std::uint64_t leases_expired = 0;
+  std::uint64_t pages_sent = 0;
+  std::uint64_t bytes_sent = 0;
+};
 
 // Immutable. Tokenizer and engine outlive a ServedModel, and it outlives every connection.
 struct ServedModel {
@@ -41,9 +52,13 @@ struct ServedModel {
   std::shared_ptr<const structured::MaskVocabulary> mask_vocabulary = nullptr;
   // How chats' answers are read: tool calls and reasoning. Absent: answers are plain text.
   std::optional<chat::ServedForm> form = {};
-  TransferSource transfer = {};             // for those who go on with prompts of this server
-  NormaliseRules normalise = {};            // text that clients change with every request
-  PolicyQuality* policy_quality = nullptr;  // outlives it; nullptr: policies are not judged
+  TransferSource transfer = {};  // for those who go on with prompts of this server
+  Disaggregation disaggregation = Disaggregation::kNone;
+  // May a request name this host as where its pages are? Empty: no other server is asked.
+  std::function<bool(const std::string& host)> allows_source = {};
+  std::function<PeerCounts()> peers_served = {};  // empty: pages are served to nobody
+  NormaliseRules normalise = {};                  // text that clients change with every request
+  PolicyQuality* policy_quality = nullptr;        // outlives it; nullptr: policies are not judged
 
   const std::string& name() const { return names.front(); }
   // The template takes one call in a message, so that answers have no more.

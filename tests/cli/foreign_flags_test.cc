@@ -30,7 +30,7 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag : {"--scheduling-policy",
                                  "--schedule-policy",
-                                 "--disaggregation-mode",
+                                 "--server-role",
                                  "--spec-draft-n-min",
                                  "--grammar",
                                  "--json-schema",

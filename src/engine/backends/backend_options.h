@@ -51,6 +51,7 @@ struct BackendOptions {
   double quota_share_public = 0;       // beyond which public blocks are lost first
   kv::EventRing* kv_events = nullptr;  // outlives the backend; nullptr: no events are recorded
   bool hash_blocks = false;            // blocks get hashes, for tiers outside the pool
+  bool find_by_hash = false;           // ... and are found by them, for other servers
   sched::SchedulerOptions scheduler;
   speculate::SpeculationOptions speculation = {};
   speculate::Drafter* drafter = nullptr;  // for measurements and tests: see Speculator

@@ -40,6 +40,7 @@ kv::CacheOptions cache_options(const BackendOptions& options, std::uint32_t bloc
           .session_timeout_ns = static_cast<std::int64_t>(options.session_timeout_s * 1e9),
           .eviction_records_max = eviction_records_for(blocks),
           .hash_blocks = options.hash_blocks,
+          .find_by_hash = options.hash_blocks && options.find_by_hash,
           .live_curve = options.live_curve,
           .events = options.kv_events,
           .share = options.prefix_caching};

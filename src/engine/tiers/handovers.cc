@@ -6,8 +6,8 @@
 namespace pagoda::engine {
 
 Handovers::Handovers(const TierOptions& options, kv::Cache& cache, PageWriter& writer,
-                     kv::StoreTicket& tickets)
-    : options_(options), cache_(cache), writer_(writer), tickets_(tickets) {
+                     PageLeases& leases, kv::StoreTicket& tickets)
+    : options_(options), cache_(cache), writer_(writer), leases_(leases), tickets_(tickets) {
   for (kv::PageStore* const store : options.stores) {
     if (shared_ == nullptr && store->is_shared()) shared_ = store;
   }
@@ -15,7 +15,9 @@ Handovers::Handovers(const TierOptions& options, kv::Cache& cache, PageWriter& w
 
 void Handovers::begin(Handover handover, std::int64_t now_ns) {
   if (handover.nodes.empty()) return handover.done({.missing = "it fills no block"});
-  if (shared_ == nullptr) return handover.done({.missing = "no store is shared with others"});
+  if (shared_ == nullptr && !leases_.is_on()) {
+    return handover.done({.missing = "no store is shared with others"});
+  }
   auto open = std::make_unique<Open>();
   open->handover = std::move(handover);
   open->deadline_ns = now_ns + options_.handover_ns_max;
@@ -35,8 +37,15 @@ void Handovers::advance(Open& open) {
   if (open.stage == Stage::kUnnamed && writer_.space()) {
     for (const kv::NodeId node : open.handover.nodes) writer_.hand_over(node);
     open.stage = Stage::kWriting;
+    if (leases_.is_on()) begin_leases(open);
   }
   if (open.stage == Stage::kWriting && is_written(open)) begin_asking(open);
+}
+
+void Handovers::begin_leases(Open& open) {
+  const Handover& handover = open.handover;
+  open.blocks_leased = leases_.hand_over(handover.nodes, handover.hashes, handover.groups);
+  if (shared_ == nullptr || open.blocks_leased == handover.hashes.size()) tell(open, true);
 }
 
 // Blocks are written in the order in which they were queued.
@@ -92,12 +101,11 @@ bool Handovers::take(const kv::StoreReport& report) {
 
 // Returns how many blocks the store has as far as is known without asking it.
 std::uint64_t Handovers::blocks_known(const Open& open) const {
-  if (!writer_.space()) return 0;
+  if (!writer_.space() || shared_ == nullptr) return 0;
   PageSearch search = search_of(open);
   while (const std::optional<PageSearch::Lookup> lookup = search.next()) {
-    const auto missing =
-        std::find_if(lookup->keys.begin(), lookup->keys.end(),
-                     [&](const kv::PageKey& key) { return !shared_->keeps(key); });
+    const auto missing = std::find_if(lookup->keys.begin(), lookup->keys.end(),
+                                      [&](const kv::PageKey& key) { return !shared_->keeps(key); });
     search.record_found(static_cast<std::size_t>(missing - lookup->keys.begin()));
   }
   return search.end();
@@ -107,12 +115,15 @@ void Handovers::tell(Open& open, bool in_time) {
   if (open.stage == Stage::kTold) return;
   open.stage = Stage::kTold;
   if (open.lookup != 0) lookups_[std::exchange(open.lookup, 0)] = nullptr;
-  const std::uint64_t blocks = in_time ? open.search->end() : blocks_known(open);
+  const std::uint64_t in_store = in_time && open.search ? open.search->end() : blocks_known(open);
+  const std::uint64_t blocks = std::max(open.blocks_leased, in_store);
   HandoverOutcome outcome = {.tokens = blocks * cache_.options().block_tokens};
   if (blocks < open.handover.hashes.size()) {
-    const bool is_off = options_.write == WriteMode::kOff || !shared_->takes_writes();
+    const bool is_off =
+        shared_ != nullptr && (options_.write == WriteMode::kOff || !shared_->takes_writes());
     outcome.missing = has_dropped_space_ || !writer_.space() ? "its pages have no address yet"
-                      : is_off  ? "the shared store takes no pages"
+                      : shared_ == nullptr ? "there is no room for more leases, or it left memory"
+                      : is_off             ? "the shared store takes no pages"
                       : in_time ? "the shared store has no room for all of it, or it left memory"
                                 : "the shared store was too slow";
   }

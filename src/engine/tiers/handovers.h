@@ -1,7 +1,11 @@
 // Handovers bring prompts that were computed here to where other servers find them, and tell how
-// far they are there: never more than a shared store says that it has.
+// far they are there: never more than is leased to them, or than a shared store says that it has.
 //
-//   wait for the pages' address -> write what the store lacks -> ask the store -> tell
+//   wait for the pages' address -> lease them -> tell
+//                                        \-> write what the store lacks -> ask the store -> tell
+//
+// Where other servers fetch pages from this one, they are leased; a shared store gets them as well,
+// and nobody waits for it unless not all could be leased.
 //
 // Each step is bounded by one deadline; what is not there by then is not promised. Thread rule: the
 // engine's thread.
@@ -15,6 +19,7 @@
 #include <vector>
 
 #include "engine/reply.h"
+#include "engine/tiers/page_leases.h"
 #include "engine/tiers/page_search.h"
 #include "engine/tiers/page_writer.h"
 #include "engine/tiers/tier_options.h"
@@ -33,7 +38,7 @@ struct Handover {
 class Handovers {
  public:
   // All arguments must outlive the handovers.
-  Handovers(const TierOptions& options, kv::Cache& cache, PageWriter& writer,
+  Handovers(const TierOptions& options, kv::Cache& cache, PageWriter& writer, PageLeases& leases,
             kv::StoreTicket& tickets);
 
   void begin(Handover handover, std::int64_t now_ns);
@@ -56,10 +61,12 @@ class Handovers {
     std::int64_t deadline_ns = 0;
     std::size_t settled = 0;  // blocks before it are written, or will not be
     std::optional<PageSearch> search = {};
+    std::uint64_t blocks_leased = 0;
     kv::StoreTicket lookup = 0;  // a question that the store has not answered; 0: none
   };
 
   void advance(Open& open);
+  void begin_leases(Open& open);
   bool is_written(Open& open) const;
   void begin_asking(Open& open);
   void ask_on(Open& open);
@@ -70,6 +77,7 @@ class Handovers {
   const TierOptions& options_;
   kv::Cache& cache_;
   PageWriter& writer_;
+  PageLeases& leases_;
   kv::StoreTicket& tickets_;
   kv::PageStore* shared_ = nullptr;  // the nearest store that other servers share; nullptr: none
   bool has_dropped_space_ = false;

@@ -29,7 +29,9 @@ void Loader::poll(Load& load, std::uint32_t& active, std::int64_t now_ns) {
   const auto before = state();
   const bool has_place = active < options_.loads_max || load.task->load_has_room;
   if (!can_begin(load) || (has_place && may_begin(load))) {
-    ++active;
+    // Who waits for what another server still computes takes no place of those who load.
+    const bool is_expecting = load.stage == LoadStage::kLookup && now_ns < task.load_until_ns;
+    active += is_expecting ? 0 : 1;
     advance(load, now_ns);
   }
   if (load.task != nullptr) decide(load, now_ns);
@@ -218,6 +220,8 @@ bool Loader::ends_first(const Load& load, std::int64_t now_ns) const {
 bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   if (load.was_refused) return false;
   if (load.is_prefetch) return true;  // nobody computes instead
+  const bool is_coming = load.stage == LoadStage::kLookup || load.stage == LoadStage::kReading;
+  if (is_coming && !load.from_back && now_ns < load.task->load_until_ns) return true;
   switch (load.stage) {
     case LoadStage::kNew: {
       if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
@@ -270,16 +274,10 @@ void Loader::started(sched::SequenceTask& task, std::int64_t now_ns) {
   if (load.waits_since_ns != 0) {
     load.record.waited_s += seconds_between(load.waits_since_ns, now_ns);
   }
-  switch (load.stage) {
-    case LoadStage::kNew:
-    case LoadStage::kHeld:
-    case LoadStage::kRested:
-      return abandon(load);
-    case LoadStage::kReading:
-      if (!load.from_back) turn_back(load);
-      return;
-    case LoadStage::kLookup:
-      return;
+  if (load.stage == LoadStage::kReading) {
+    if (!load.from_back) turn_back(load);
+  } else if (load.stage != LoadStage::kLookup) {
+    abandon(load);
   }
 }
 
@@ -382,6 +380,8 @@ std::int64_t Loader::next_look_ns(std::int64_t now_ns) const {
     if (load->task == nullptr || !load->task->awaits_load) continue;
     if (!space_) {
       next_ns = std::min(next_ns, load->arrived_ns + options_.space_wait_ns);
+    } else if (!can_begin(*load) && !load->is_prefetch && now_ns < load->task->load_until_ns) {
+      next_ns = std::min(next_ns, load->task->load_until_ns);
     } else if (!can_begin(*load) && !load->is_prefetch) {
       constexpr double kLongest_s = 1e6;
       const double holds_s = load_or_recompute(options_.load, estimate(*load, now_ns)).holds_s;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "engine/tiers/page_label.h"
 #include "kv/cache_snapshot.h"
 
 namespace pagoda::engine {
@@ -233,7 +234,8 @@ bool PageWriter::write(WriteTarget& target, const Wanted& wanted) {
     }
     const bool was_idle = is_held_for_stores(*block, cache_.pool().blocks_idle() < idle_before);
     const kv::StoreTicket ticket = ++tickets_;
-    if (!target.store->write({ticket, label_of(wanted.node, group), options_.page_at(*block)})) {
+    if (!target.store->write({ticket, label_of(cache_, options_, *space_, wanted.node, group),
+                              options_.page_at(*block)})) {
       cache_.unpin_page(*block);
       return false;
     }
@@ -250,17 +252,6 @@ bool PageWriter::is_held_for_stores(kv::BlockId block, bool was_idle) const {
   return was_idle || std::any_of(pins_.begin(), pins_.end(), [&](const auto& pin) {
            return pin.second.block == block && pin.second.was_idle;
          });
-}
-
-kv::PageLabel PageWriter::label_of(kv::NodeId node, std::uint32_t group) const {
-  const kv::PrefixTree& tree = cache_.tree();
-  const auto tokens = tree.tokens(node);
-  const kv::SaltId region = tree.region(node);
-  const bool is_public = region == kv::kPublic || !options_.owner_tag;
-  return {.key = {.space = *space_, .hash = cache_.hashes().of(node), .group = group},
-          .owner = is_public ? kv::OwnerTag{} : options_.owner_tag(cache_.salts().owner(region)),
-          .parent = cache_.hashes().of(tree.parent(node)),
-          .tokens = {tokens.begin(), tokens.end()}};
 }
 
 bool PageWriter::take(const kv::StoreReport& report) {

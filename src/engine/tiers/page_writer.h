@@ -104,7 +104,6 @@ class PageWriter {
   void note_leaving();
   bool write(WriteTarget& target, const Wanted& wanted);
   bool is_held_for_stores(kv::BlockId block, bool was_idle) const;
-  kv::PageLabel label_of(kv::NodeId node, std::uint32_t group) const;
   std::uint32_t groups() const { return cache_.tree().groups(); }
   std::size_t index_of(const WriteTarget& target) const {
     return static_cast<std::size_t>(&target - targets_.data());

@@ -10,6 +10,7 @@
 #include "engine/tiers/load_choice.h"
 #include "engine/tiers/load_record.h"
 #include "kv/ids.h"
+#include "kv/tiers/page_lease.h"
 #include "kv/tiers/page_store.h"
 
 namespace pagoda::engine {
@@ -36,12 +37,15 @@ struct TierOptions {
   // that pages may be of other weights; nothing is written from then on.
   std::function<bool()> is_model_unchanged = {};
 
-  std::uint32_t loads_max = 16;                // prompts that are loaded at a time
-  std::uint32_t reads_running_max = 64;        // pages
-  std::uint32_t writes_running_max = 32;       // pages, to each store
-  std::uint32_t writes_queued_max = 8192;      // blocks, for each store
+  std::uint32_t loads_max = 16;            // prompts that are loaded at a time
+  std::uint32_t reads_running_max = 64;    // pages
+  std::uint32_t writes_running_max = 32;   // pages, to each store
+  std::uint32_t writes_queued_max = 8192;  // blocks, for each store
   // How long a prompt that is handed over waits for its pages to be in a shared store.
   std::int64_t handover_ns_max = 10'000'000'000;
+  // Serves pages of the pool to other servers, and outlives the engine; nullptr: nobody does.
+  kv::PageLessee* lessee = nullptr;
+  double lease_share = 0.25;                   // of the pool, that leases may hold
   std::int64_t space_wait_ns = 1'000'000'000;  // how long loads wait for the space's id
   double tokens_per_second = 0;                // as measured by an earlier process; 0: unknown
 };

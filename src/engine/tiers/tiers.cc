@@ -32,7 +32,8 @@ Tiers::Tiers(const TierOptions& options, kv::Cache& cache, sched::Scheduler& sch
       scheduler_(scheduler),
       loader_(options_, cache, scheduler, tickets_, model_rate),
       writer_(options_, cache, tickets_),
-      handovers_(options_, cache, writer_, tickets_) {
+      leases_(options_, cache),
+      handovers_(options_, cache, writer_, leases_, tickets_) {
   ASSERT(options.stores.size() <= kTiersMax, "records have room for every tier");
 }
 
@@ -52,14 +53,25 @@ Tiers::~Tiers() {
 void Tiers::set_space(const kv::SpaceId& space, bool is_sure) {
   has_space_ = true;
   loader_.set_space(space);
-  if (is_sure) writer_.set_space(space);
+  if (!is_sure) return;
+  writer_.set_space(space);
+  leases_.set_space(space);
 }
 
 bool Tiers::drop_space() {
   loader_.drop_space();
   writer_.drop_space();
+  leases_.drop_space();
   handovers_.drop_space();
   return std::exchange(has_space_, false);
+}
+
+void Tiers::expect(sched::SequenceTask& task, const kv::PageOrigin& origin, std::int64_t now_ns) {
+  std::int64_t worth_ns = 0;
+  for (kv::PageStore* const store : options_.stores) {
+    worth_ns = std::max(worth_ns, store->expect(task.block_hashes, origin));
+  }
+  if (worth_ns > 0) task.load_until_ns = now_ns + worth_ns;
 }
 
 void Tiers::start(sched::SequenceTask& task, std::int64_t now_ns) {
@@ -98,6 +110,7 @@ void Tiers::poll(std::int64_t now_ns) {
   const bool had_reports = take_reports(now_ns);
   loader_.poll(now_ns);
   writer_.poll(scheduler_.lacks_blocks(), scheduler_.stands_still());
+  leases_.poll(scheduler_.lacks_blocks() && scheduler_.stands_still());
   handovers_.poll(now_ns);
   // A report that came within the call that asked notifies nobody.
   took_reports_ = take_reports(now_ns) || had_reports;

@@ -12,6 +12,7 @@
 
 #include "engine/tiers/handovers.h"
 #include "engine/tiers/loader.h"
+#include "engine/tiers/page_leases.h"
 #include "engine/tiers/page_writer.h"
 #include "engine/tiers/tier_options.h"
 #include "kv/cache.h"
@@ -33,6 +34,8 @@ class Tiers {
   // read.
   bool drop_space();
 
+  // A request says where pages of the task's prompt are. Call before wait().
+  void expect(sched::SequenceTask& task, const kv::PageOrigin& origin, std::int64_t now_ns);
   // A task waits, runs, computes more, and ends.
   void wait(sched::SequenceTask& task, std::int64_t now_ns) { loader_.consider(task, now_ns); }
   // ... or it only fetches (Loader::prefetch).
@@ -62,12 +65,12 @@ class Tiers {
   // Returns when poll() is due though no store notifies; the end of time: never.
   std::int64_t next_look_ns(std::int64_t now_ns) const;
   // True: no page is on its way, in or out.
-  bool is_idle() const {
-    return loader_.is_idle() && writer_.is_idle() && handovers_.is_idle();
-  }
+  bool is_idle() const { return loader_.is_idle() && writer_.is_idle() && handovers_.is_idle(); }
 
   const Loader& loader() const { return loader_; }
   const Handovers& handovers() const { return handovers_; }
+  const PageLeases& leases() const { return leases_; }
+  PageLeases& leases() { return leases_; }
   const PageWriter& writer() const { return writer_; }
   PageWriter& writer() { return writer_; }
 
@@ -85,6 +88,7 @@ class Tiers {
   bool took_reports_ = false;  // in the last poll()
   Loader loader_;
   PageWriter writer_;
+  PageLeases leases_;
   Handovers handovers_;
   std::vector<kv::StoreReport> reports_;
 };

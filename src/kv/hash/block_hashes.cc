@@ -21,8 +21,7 @@ void BlockHashes::node_sealed(NodeId node, std::uint64_t block, const LookupScop
                            (block == 0 || hashes_[parent.value()] == computed[block - 1]) &&
                            (scope.salt == kPublic || salt_enters == (block == salt_block));
   if (as_computed) {
-    hashes_[node.value()] = computed[block];
-    return;
+    return set(node, computed[block]);
   }
   const auto adapter = adapters_.find(scope.root);
   const ExtraKeys extra = {
@@ -30,7 +29,18 @@ void BlockHashes::node_sealed(NodeId node, std::uint64_t block, const LookupScop
       .salt = salt_enters ? salts_.text(scope.salt) : std::string_view()};
   const auto hash = hasher_.hash(hashes_[parent.value()], tree_.tokens(node), extra);
   ASSERT(hash.ok(), "block size, adapter and salt are within the hasher's limits");
-  hashes_[node.value()] = hash.value();
+  set(node, hash.value());
+}
+
+// A number that stands for another node now takes its old hash out of the index.
+void BlockHashes::set(NodeId node, const BlockHash& hash) {
+  BlockHash& kept = hashes_[node.value()];
+  if (options_.indexed) {
+    const auto before = nodes_.find(kept);
+    if (before != nodes_.end() && before->second == node) nodes_.erase(before);
+    nodes_.insert_or_assign(hash, node);
+  }
+  kept = hash;
 }
 
 }  // namespace pagoda::kv

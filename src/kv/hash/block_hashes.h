@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "kv/hash/block_hash.h"
@@ -24,6 +27,7 @@ class BlockHashes {
  public:
   struct Options {
     bool enabled = false;
+    bool indexed = false;   // find() knows the nodes of hashes
     std::size_t nodes = 0;  // memory for so many is taken at once
   };
 
@@ -53,12 +57,29 @@ class BlockHashes {
   bool is_hash_of(NodeId node, const BlockHash& hash) const {
     return node.value() < hashes_.size() && hashes_[node.value()] == hash;
   }
+  // The node that got this hash last. It may have left the tree since.
+  std::optional<NodeId> find(const BlockHash& hash) const {
+    const auto found = nodes_.find(hash);
+    return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+  }
 
  private:
+  struct IndexHash {
+    std::size_t operator()(const BlockHash& hash) const {
+      std::size_t bits = 0;
+      std::memcpy(&bits, hash.digest.data(), sizeof bits);
+      return bits;
+    }
+  };
+
+  void set(NodeId node, const BlockHash& hash);
+
   Options options_;
   const PrefixTree& tree_;
   const SaltTable& salts_;
-  std::vector<BlockHash> hashes_;           // [node]
+  std::vector<BlockHash> hashes_;  // [node]
+  // At most one hash a node; empty unless indexed.
+  std::unordered_map<BlockHash, NodeId, IndexHash> nodes_;
   std::map<NodeId, std::string> adapters_;  // of roots that have one
   BlockHasher hasher_;                      // last: it is large
 };

@@ -97,6 +97,13 @@ struct StoreReport {
   std::int64_t ended_ns = 0;
 };
 
+// A request says that pages are at another server, which may still be computing them.
+struct PageOrigin {
+  std::string host;
+  std::uint16_t port = 0;
+  bool is_computing = false;  // true: the server is asked to answer once it has them
+};
+
 struct StoreStats {
   std::uint64_t bytes_max = 0;  // 0: the store does not know
   std::uint64_t bytes_used = 0;
@@ -137,6 +144,11 @@ class PageStore {
   // How many of the first keys are there, without a gap; nothing when that must be asked for: the
   // answer is then reported under the ticket.
   virtual std::optional<std::size_t> find(StoreTicket ticket, std::span<const PageKey> keys) = 0;
+  // Pages of these hashes are said to be there. Returns for how long they are worth waiting for; 0
+  // where the store knows no servers, or may not ask that one.
+  virtual std::int64_t expect(std::span<const BlockHash> /*hashes*/, const PageOrigin& /*origin*/) {
+    return 0;
+  }
   // True: find() asks over a network, which nobody does who computes nothing with the answer.
   virtual bool asks_network() const { return false; }
   // Is a write of the page needless, as far as is known? If so, its use counts.

@@ -60,6 +60,24 @@ void write_transfers(Exposition& page, const Readings& readings) {
   }
 }
 
+void write_peers(Exposition& page, const Readings& readings) {
+  const auto& counts = readings.state.model().peers_served;
+  if (!counts) return;
+  const PeerCounts now = counts();
+  page.gauge("pagoda:kv_peer_connections", "Connections of servers that fetch pages from here.",
+             now.connections);
+  page.counter("pagoda:kv_peer_refused",
+               "Connections that were refused: not proven, nonsense, or too many.", now.refused);
+  page.gauge("pagoda:kv_peer_pages_leased", "Pages of the cache that are leased to other servers.",
+             now.pages_leased);
+  page.counter("pagoda:kv_peer_leases_expired", "Leases that ended before their page was fetched.",
+               now.leases_expired);
+  page.counter("pagoda:kv_peer_pages_sent", "Pages that other servers fetched from here.",
+               now.pages_sent);
+  page.counter("pagoda:kv_peer_bytes_sent", "Bytes of pages that other servers fetched from here.",
+               now.bytes_sent);
+}
+
 void write_blocks(Exposition& page, const Readings& readings) {
   const engine::Snapshot& now = readings.now;
   page.begin(Kind::kGauge, "pagoda:kv_blocks",
@@ -210,6 +228,7 @@ void write_http(Exposition& page, const ServerMeters& meters) {
 void write_pagoda_metrics(Exposition& page, const Readings& readings) {
   write_lookups(page, readings);
   write_transfers(page, readings);
+  write_peers(page, readings);
   write_normalised(page, readings);
   write_blocks(page, readings);
   write_requests(page, readings);

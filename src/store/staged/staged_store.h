@@ -48,6 +48,10 @@ class StagedStore final : public kv::PageStore {
                                   std::span<const kv::PageKey> keys) override {
     return behind_->find(ticket, keys);
   }
+  std::int64_t expect(std::span<const kv::BlockHash> hashes,
+                      const kv::PageOrigin& origin) override {
+    return behind_->expect(hashes, origin);
+  }
   bool keeps(const kv::PageKey& key) override { return behind_->keeps(key); }
   void read(kv::PageRead read) override;
   bool write(kv::PageWrite write) override;

@@ -1,0 +1,316 @@
+// Pages come from another server's cache, and nothing else does.
+#include "store/peer/peer_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+
+#include "store/peer/peer_pair.h"
+
+namespace pagoda::store {
+namespace {
+
+using kv::StoreFault;
+using namespace std::chrono_literals;
+
+TEST(PeerStore, FindsAndFetchesWhatThePeerHas) {
+  ServingPeer serving;
+  for (std::uint32_t i = 0; i < 5; ++i) serving.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(0, 8)), 5u);
+  EXPECT_EQ(serving.pages.leases(), 5u);
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(fetching.read(i), StoreFault::kNone) << i;
+  EXPECT_TRUE(serving.pages.all_end());  // a page that was fetched is leased no more
+  EXPECT_EQ(serving.listener->served().pages_sent, 5u);
+  EXPECT_EQ(fetching.store().stats().pages_read, 5u);
+  EXPECT_EQ(fetching.find(keys_of(20, 21)), 0u);
+}
+
+// More pages than a connection may have waiting to be sent.
+TEST(PeerStore, FetchesManyPagesAtATime) {
+  constexpr std::uint32_t kPages = 300;
+  ServingPeer serving({.out_bytes_max = 50'000});
+  for (std::uint32_t i = 0; i < kPages; ++i) serving.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(0, kPages)), kPages);
+  std::vector<std::vector<std::byte>> pages(kPages, std::vector<std::byte>(kPeerPageBytes));
+  for (std::uint32_t i = 0; i < kPages; ++i) {
+    fetching.store().read({1000 + i, sample_label(i), pages[i]});
+  }
+  for (std::uint32_t i = 0; i < kPages; ++i) {
+    EXPECT_EQ(fetching.await(1000 + i).fault, StoreFault::kNone) << i;
+    EXPECT_EQ(pages[i], sample_page(i, kPeerPageBytes)) << i;
+  }
+}
+
+TEST(PeerStore, APageThatIsNotLeasedIsLookedForOnceMore) {
+  ServingPeer serving({.lease_ns = 50'000'000});
+  serving.pages.add(1);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  ASSERT_TRUE(serving.pages.all_end());  // nobody fetched it in time
+  EXPECT_EQ(serving.listener->served().leases_expired, 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kNone);
+  EXPECT_TRUE(serving.pages.all_end());
+}
+
+TEST(PeerStore, LeasesEndWithTheConnection) {
+  ServingPeer serving;
+  for (std::uint32_t i = 0; i < 5; ++i) serving.pages.add(i);
+  {
+    FetchingPeer fetching(quick_peer_options({serving.address()}));
+    ASSERT_TRUE(fetching.connects());
+    EXPECT_EQ(fetching.find(keys_of(0, 5)), 5u);
+  }
+  EXPECT_TRUE(serving.pages.all_end());
+}
+
+TEST(PeerStore, FindsNoMoreThanMayBeLeased) {
+  ServingPeer serving;
+  serving.pages.pages_max = 3;
+  for (std::uint32_t i = 0; i < 5; ++i) serving.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(0, 5)), 3u);
+}
+
+TEST(PeerStore, ATenantsPageIsGivenToWhoNamesItsOwnerAlone) {
+  ServingPeer serving;
+  serving.pages.add(1, sample_owner(1));
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1, sample_owner(2)), StoreFault::kForeign);
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kForeign);
+  EXPECT_EQ(serving.listener->served().pages_sent, 0u);
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1, sample_owner(1)), StoreFault::kNone);
+}
+
+TEST(PeerStore, WhatIsRemovedOfATenantIsLeasedNoMore) {
+  ServingPeer serving;
+  serving.pages.add(1, sample_owner(1));
+  serving.pages.add(2, sample_owner(2));
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(1, 3)), 2u);
+  serving.listener->revoke(sample_owner(1));
+  for (int i = 0; i < 1000 && serving.pages.leases() > 1; ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(serving.pages.leases(), 1u);
+  serving.listener->revoke(std::nullopt);
+  EXPECT_TRUE(serving.pages.all_end());
+}
+
+TEST(PeerStore, AnotherKeyIsRefusedOnBothSidesAndSaidOnce) {
+  ServingPeer serving({.key = peer_key(2)});
+  serving.pages.add(1);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  EXPECT_TRUE(serving.notes.comes("kv_store_key"));
+  EXPECT_TRUE(fetching.notes.comes("kv_store_key"));
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 0u);
+  std::this_thread::sleep_for(200ms);  // it tries again meanwhile
+  EXPECT_GT(serving.listener->served().refused, 1u);
+  EXPECT_EQ(serving.notes.count("kv_store_key"), 1);
+  EXPECT_EQ(fetching.notes.count("kv_store_key"), 1);
+  EXPECT_EQ(serving.pages.begun(), 0u);
+}
+
+TEST(PeerStore, AnotherSecretIsSaidOnceAndPublicPagesAreFoundAllTheSame) {
+  ServingPeer serving({}, "secret");
+  serving.pages.add(1);
+  FetchingPeer fetching(quick_peer_options({serving.address()}), "another");
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_TRUE(fetching.notes.comes("another secret"));
+  EXPECT_TRUE(serving.notes.comes("another secret"));
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kNone);
+}
+
+TEST(PeerStore, PeersAreAskedOneAfterAnother) {
+  ServingPeer first;
+  ServingPeer second;
+  for (std::uint32_t i = 0; i < 3; ++i) first.pages.add(i);
+  for (std::uint32_t i = 2; i < 6; ++i) second.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({first.address(), second.address()}));
+  ASSERT_TRUE(fetching.connects(2));
+  EXPECT_EQ(fetching.find(keys_of(0, 8)), 6u);
+  EXPECT_EQ(second.pages.leases(), 3u);  // not what the first has
+  for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(fetching.read(i), StoreFault::kNone) << i;
+}
+
+std::vector<kv::BlockHash> hashes_of(const std::vector<kv::PageKey>& keys) {
+  std::vector<kv::BlockHash> hashes;
+  for (const kv::PageKey& key : keys) hashes.push_back(key.hash);
+  return hashes;
+}
+
+TEST(PeerStore, ARequestNamesWhereItsPagesAre) {
+  ServingPeer serving;
+  for (std::uint32_t i = 0; i < 3; ++i) serving.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({}));
+  EXPECT_EQ(fetching.find(keys_of(0, 3)), 0u);
+  const kv::PageOrigin origin = {.host = "127.0.0.1", .port = serving.address().port};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 3)), origin), 0);
+  EXPECT_EQ(fetching.find(keys_of(0, 3)), 3u);
+  EXPECT_EQ(fetching.read(2), StoreFault::kNone);
+  EXPECT_EQ(fetching.find(keys_of(7, 8)), 0u);  // a prompt of which nothing was said
+}
+
+TEST(PeerStore, AHostThatIsNotAllowedIsNotContacted) {
+  ServingPeer serving;
+  serving.pages.add(1);
+  PeerStoreOptions options = quick_peer_options({});
+  options.allowed = PeerAllowList::parse("10.0.0.0/8,localhost").value();
+  FetchingPeer fetching(std::move(options));
+  const kv::PageOrigin origin = {.host = "127.0.0.1", .port = serving.address().port};
+  EXPECT_EQ(fetching.store().expect(hashes_of(keys_of(1, 2)), origin), 0);
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 0u);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(serving.listener->served().connections, 0u);
+  const kv::PageOrigin by_name = {.host = "localhost", .port = serving.address().port};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(1, 2)), by_name), 0);
+}
+
+// A prompt that was handed over is leased to nobody until it is asked for, and is there at once.
+TEST(PeerStore, WhatWasHandedOverIsThereWithoutAskingTheCache) {
+  ServingPeer serving;
+  for (std::uint32_t i = 0; i < 4; ++i) serving.pages.add(i);
+  serving.hand_over(keys_of(0, 4));
+  EXPECT_EQ(serving.pages.begun(), 4u);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 4u);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(fetching.read(i), StoreFault::kNone) << i;
+  EXPECT_EQ(serving.pages.begun(), 4u);
+  EXPECT_TRUE(serving.pages.all_end());
+}
+
+TEST(PeerStore, WaitsForAPromptThatIsStillComputed) {
+  ServingPeer serving;
+  FetchingPeer fetching(quick_peer_options({}));
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)), origin), 0);
+  std::thread computing([&] {
+    std::this_thread::sleep_for(300ms);
+    for (std::uint32_t i = 0; i < 4; ++i) serving.pages.add(i);
+    serving.hand_over(keys_of(0, 2));  // another prompt that begins alike
+    std::this_thread::sleep_for(100ms);
+    serving.hand_over(keys_of(0, 4));
+  });
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 4u);
+  computing.join();
+  EXPECT_EQ(fetching.read(3), StoreFault::kNone);
+}
+
+TEST(PeerStore, WaitsForAPromptOnlySoLong) {
+  ServingPeer serving;
+  PeerStoreOptions options = quick_peer_options({});
+  options.wait_ns = 200'000'000;
+  FetchingPeer fetching(std::move(options));
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)), origin), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 0u);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 150ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 9s);
+}
+
+TEST(PeerStore, ANamedServerThatIsAwayCostsAMoment) {
+  FetchingPeer fetching(quick_peer_options({}));
+  std::uint16_t port = 0;
+  {
+    const ServingPeer gone;
+    port = gone.address().port;
+  }
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)),
+                                    {.host = "127.0.0.1", .port = port, .is_computing = true}),
+            0);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 0u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s);
+  EXPECT_TRUE(fetching.notes.comes("no pages from 127.0.0.1"));
+}
+
+TEST(PeerStore, APeerThatComesBackIsUsedAgain) {
+  std::uint16_t port = 0;
+  {
+    const ServingPeer gone;
+    port = gone.address().port;
+  }
+  FetchingPeer fetching(quick_peer_options({{"127.0.0.1", port}}));
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 0u);
+  PagesToLease pages;
+  pages.add(1);
+  PeerListenerOptions options;
+  options.address = {"127.0.0.1", port};
+  options.key = peer_key();
+  options.page_bytes = kPeerPageBytes;
+  const auto listener = PeerListener::open(std::move(options)).value();
+  listener->start(pages, {});
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kNone);
+  listener->stop();
+}
+
+TEST(PeerStore, OverTlsItMustProveWhoItIs) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("pagoda_peer_tls_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string certificate = folder / "certificate.pem";
+  const std::string key = folder / "key.pem";
+  const std::string other = folder / "other.pem";
+  for (const std::string& to : {other, certificate}) {
+    const std::string command =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+        "/CN=pagoda -addext subjectAltName=IP:127.0.0.1 -keyout " +
+        key + " -out " + to + " 2>/dev/null";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  {
+    ServingPeer serving({.tls_certificate = certificate, .tls_key = key});
+    for (std::uint32_t i = 0; i < 50; ++i) serving.pages.add(i);
+    PeerStoreOptions options = quick_peer_options({serving.address()});
+    options.has_tls = true;
+    options.tls_ca_file = certificate;
+    FetchingPeer trusting(options);
+    ASSERT_TRUE(trusting.connects());
+    EXPECT_EQ(trusting.find(keys_of(0, 50)), 50u);
+    for (std::uint32_t i = 0; i < 50; ++i) EXPECT_EQ(trusting.read(i), StoreFault::kNone) << i;
+    options.tls_ca_file = other;
+    FetchingPeer untrusting(options);
+    EXPECT_TRUE(untrusting.notes.comes("certificate"));
+    PeerStoreOptions without = quick_peer_options({serving.address()});
+    without.connect_timeout_ns = 300'000'000;
+    FetchingPeer plain(without);
+    EXPECT_TRUE(plain.notes.comes("no pages from"));
+    EXPECT_EQ(plain.find(keys_of(0, 1)), 0u);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// Both threads sleep while nobody asks for anything.
+TEST(PeerStore, CostsNothingWhileIdle) {
+  ServingPeer serving;
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  std::this_thread::sleep_for(100ms);
+  const auto switches = [] {
+    rusage usage = {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+  };
+  const auto before = switches();
+  std::this_thread::sleep_for(1s);
+  EXPECT_LE(switches() - before, 20);
+}
+
+}  // namespace
+}  // namespace pagoda::store
