@@ -1,7 +1,7 @@
 """The compiled part of the package."""
 
 from collections.abc import Sequence as List
-from typing import Optional
+from typing import Optional, Union
 
 __version__: str
 
@@ -30,7 +30,7 @@ class Options:
 
 class Model:
     @staticmethod
-    def open(options: Options) -> Model: ...
+    def open(options: Options, /) -> Model: ...
     @property
     def name(self) -> str: ...
     @property
@@ -127,4 +127,4 @@ class kv:
     @staticmethod
     def policies() -> list[str]: ...
     @staticmethod
-    def replay(trace: object, blocks: int, policy: object = "lru", block_tokens: int = 512) -> kv.HitCounts: ...
+    def replay(trace: Union[str, List[List[int]]], blocks: int, policy: object = "lru", block_tokens: int = 512) -> kv.HitCounts: ...

@@ -12,6 +12,7 @@
     kv.replay("trace.jsonl.gz", blocks=2000, policy="slru").hit_rate
 """
 
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as _List
 from typing import Any, NamedTuple, Union
 
@@ -22,6 +23,7 @@ Explanation = _kv.Explanation
 HitCounts = _kv.HitCounts
 
 _COUNT_MAX = 2**32 - 1
+_BLOCK_ID_MAX = 2**64 - 1
 _BESIDE_POLICIES = ("belady", "infinite")  # a replay has them
 
 
@@ -190,9 +192,21 @@ def replay(
     elif not all(hasattr(policy, name) for name in ("entered", "used", "left")):
         raise _arguments.wrong_type("policy", policy, "a name or an object of Policy")
     asked = policy if isinstance(policy, str) else _Adapter(policy)
-    source = trace if isinstance(trace, str) else [list(blocks_of_one) for blocks_of_one in trace]
+    source = trace if isinstance(trace, str) else _requests("trace", trace)
     most = _arguments.integer("blocks", blocks, 1, _COUNT_MAX)
     return _kv.replay(source, most, asked, _arguments.integer("block_tokens", block_tokens, 1, _COUNT_MAX))
+
+
+def _requests(argument: str, value: Any) -> list[list[int]]:
+    """Returns the ids of the blocks of each request."""
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise _arguments.wrong_type(argument, value, "a file or a list that has a list of block ids for each request")
+    requests = []
+    for blocks in value:
+        if isinstance(blocks, (str, bytes, Mapping)) or not isinstance(blocks, Iterable):
+            raise _arguments.wrong_type(argument, blocks, "the block ids of a request")
+        requests.append([_arguments.integer(argument, block, 0, _BLOCK_ID_MAX) for block in blocks])
+    return requests
 
 
 def _name(argument: str, value: Any) -> str:

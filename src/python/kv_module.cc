@@ -58,7 +58,8 @@ const kv::EvictionPolicy& policy_named(const std::string& name) {
 // A cache whose blocks hold nothing but the names of tokens.
 class LoneCache {
  public:
-  LoneCache(std::uint32_t blocks, std::uint32_t block_tokens, const std::string& policy) {
+  LoneCache(std::uint32_t blocks, std::uint32_t block_tokens, const std::string& policy)
+      : block_tokens_(block_tokens) {
     if (blocks == 0 || blocks > std::numeric_limits<std::uint32_t>::max() / 2) {
       throw nb::value_error("blocks: is not within 1 and 2147483647");
     }
@@ -72,6 +73,7 @@ class LoneCache {
   }
 
   kv::Cache& cache() { return *cache_; }
+  std::uint32_t block_tokens() const { return block_tokens_; }
   kv::CacheScope scope(const std::string& salt) {
     auto made = cache_->scope("", salt);
     if (!made.ok()) raise(made.error());
@@ -87,6 +89,7 @@ class LoneCache {
   }
 
  private:
+  std::uint32_t block_tokens_;
   std::optional<kv::Cache> cache_;
 };
 
@@ -111,8 +114,11 @@ class HeldSequence {
   std::uint64_t tokens_reserved() { return open_one().tokens_reserved(); }
 
   void reserve(std::uint64_t tokens) {
-    const std::uint64_t most = std::uint64_t{cache_->cache().pool().blocks()} * 4096;
-    if (tokens > most) refuse_for_room({tokens, cache_->cache().blocks_available()});
+    // More than all blocks hold: refused before the cache counts them.
+    const std::uint64_t blocks = (tokens + cache_->block_tokens() - 1) / cache_->block_tokens();
+    if (blocks > cache_->cache().pool().blocks()) {
+      refuse_for_room({blocks, cache_->cache().blocks_available()});
+    }
     auto reserved = cache_->cache().reserve(open_one(), tokens);
     if (const auto* const refused = std::get_if<kv::OutOfBlocks>(&reserved)) {
       refuse_for_room(*refused);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "kv/evict/eviction_order.h"
 
 namespace pagoda::python {
@@ -14,7 +13,8 @@ namespace nb = nanobind;
 
 namespace {
 
-// The cache makes its order through a plain function pointer: this says of which object.
+// The cache makes its order through a plain function pointer: this says of which object. An object
+// that replays something itself, with another policy, is the one again when that replay has ended.
 thread_local PythonPolicy* making_policy = nullptr;
 
 constexpr std::uint32_t kCallsBetweenSignals = 1024;
@@ -90,9 +90,8 @@ class PythonOrder final : public kv::EvictionOrder {
   std::uint32_t calls_ = 0;
 };
 
-PythonPolicy::PythonPolicy(nb::object asked) : object_(std::move(asked)) {
-  ASSERT(making_policy == nullptr, "one replay of a thread runs at a time");
-  making_policy = this;
+PythonPolicy::PythonPolicy(nb::object asked)
+    : object_(std::move(asked)), outer_(std::exchange(making_policy, this)) {
   policy_.name = "python";
   policy_.can_be_sampled = false;
   policy_.make_order = [](std::uint32_t blocks) -> std::unique_ptr<kv::EvictionOrder> {
@@ -100,6 +99,6 @@ PythonPolicy::PythonPolicy(nb::object asked) : object_(std::move(asked)) {
   };
 }
 
-PythonPolicy::~PythonPolicy() { making_policy = nullptr; }
+PythonPolicy::~PythonPolicy() { making_policy = outer_; }
 
 }  // namespace pagoda::python

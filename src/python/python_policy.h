@@ -16,7 +16,7 @@ namespace pagoda::python {
 // asks rethrow().
 //
 // Thread rule: the thread that made it, with the GIL held, while a cache is made of policy() and
-// used.
+// used. One that is made meanwhile ends before it.
 class PythonPolicy {
  public:
   explicit PythonPolicy(nanobind::object asked);
@@ -34,6 +34,7 @@ class PythonPolicy {
   friend class PythonOrder;
 
   nanobind::object object_;
+  PythonPolicy* outer_;  // of the replay in which this one was asked for; nullptr: none
   kv::EvictionPolicy policy_;
   std::exception_ptr raised_;
 };

@@ -213,7 +213,7 @@ TEST_F(ModelFinder, AFolderThatIsNotWholeHidesNoWholeModelElsewhere) {
   put("own/Org/Name/a.gguf");
   fs::remove(root_ / "own/Org/Name/model.safetensors.index.json");
   put("own/Org/Name/b.gguf");
-  EXPECT_THAT(error_of("Org/Name"), HasSubstr("give one of")) << "a choice is asked for at once";
+  EXPECT_THAT(error_of("Org/Name"), HasSubstr("has 2 GGUF files")) << "a choice is asked for";
 }
 
 TEST_F(ModelFinder, AStandInAnswersForTheDefaultModelAlone) {

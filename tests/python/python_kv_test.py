@@ -48,6 +48,8 @@ class Cache(unittest.TestCase):
         with cache.open([1, 2, 3]) as sequence:
             with self.assertRaisesRegex(kv.OutOfBlocks, "needs 3 blocks, 2 are available"):
                 sequence.reserve(12)
+            with self.assertRaisesRegex(kv.OutOfBlocks, f"needs {2**30} blocks, 2 are available"):
+                sequence.reserve(2**32 - 1)
             sequence.reserve(8)
             sequence.commit([1, 2, 3])
             with self.assertRaisesRegex(ValueError, "reserve"):
@@ -125,6 +127,26 @@ class Replay(unittest.TestCase):
             kv.replay(loop, 4, Wordy())
         self.assertEqual(kv.replay(loop, 4, kv.Policy()).blocks_hit, 4)
 
+    def test_a_policy_may_replay_with_another_one(self):
+        inner = []
+
+        class Curious(kv.Policy):
+            def entered(self, block, use):
+                inner.append(kv.replay([[1, 2]] * 3, 4, kv.Policy()).blocks_hit)
+                if len(inner) == 1:
+                    with self.outer.assertRaisesRegex(KeyError, "inner"):
+                        kv.replay([[1]], 4, Failing())
+                return use.now
+
+        class Failing(kv.Policy):
+            def entered(self, block, use):
+                raise KeyError("inner")
+
+        Curious.outer = self
+        loop = [[block] for block in (1, 2, 3, 1, 2, 3)]
+        self.assertEqual(kv.replay(loop, 4, Curious()).blocks_hit, kv.replay(loop, 4, "lru").blocks_hit)
+        self.assertEqual(inner, [4, 4, 4])
+
     def test_counts_are_shown(self):
         self.assertRegex(repr(kv.replay([[1], [1]], 4)), r"^HitCounts\(blocks=2, blocks_hit=1, hit_rate=0.5, ")
         self.assertRegex(repr(kv.Cache(blocks=4).explain([1, 2])), r"^Explanation\(prompt_tokens=2, .*'never_seen'\)$")
@@ -133,11 +155,14 @@ class Replay(unittest.TestCase):
         cache = kv.Cache(blocks=4)
         for call, named in ((lambda: cache.match("abc"), "tokens"), (lambda: cache.explain([1.5]), "tokens"),
                             (lambda: kv.Cache("4"), "blocks"), (lambda: cache.match([1], 3), "salt"),
-                            (lambda: kv.replay([[1]], 10, 7), "policy")):
+                            (lambda: kv.replay([[1]], 10, 7), "policy"), (lambda: kv.replay([["a"]], 2), "trace"),
+                            (lambda: kv.replay([1, 2], 2), "trace"), (lambda: kv.replay(7, 2), "trace")):
             with self.subTest(named), self.assertRaisesRegex(TypeError, f"^{named}: is "):
                 call()
         with self.assertRaisesRegex(ValueError, "^tokens: is -1"):
             cache.open([-1])
+        with self.assertRaisesRegex(ValueError, "^trace: is -1"):
+            kv.replay([[-1]], 2)
 
     def test_a_missing_file_and_an_unknown_policy_are_named(self):
         with self.assertRaisesRegex(Exception, "/no/such.jsonl"):
