@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,8 @@ struct LoadCase {
   bool drafts = false;
 };
 
+std::ostream& operator<<(std::ostream& out, const LoadCase& load) { return out << load.name; }
+
 // The load in a closed loop: whoever is served makes room for the next.
 Seen serve(const LoadCase& load, double itl_target_s) {
   CoreOptions options;
@@ -176,11 +179,34 @@ INSTANTIATE_TEST_SUITE_P(Loads, ItlTarget,
                                          LoadCase{"LongWithDrafts", 48, 16, 7000, 256, 1, true}),
                          [](const auto& tested) { return tested.param.name; });
 
-// With a target that decodes alone exceed, prompts still get on.
+// With a target that decodes alone exceed, a prompt beside an endless stream still gets on.
 TEST(ItlTarget, NoPromptStarves) {
-  const LoadCase load = {"Many", 40, 20, 2000, 64};
-  const Seen seen = serve(load, 0.001);
-  EXPECT_EQ(seen.finished, load.requests);
+  CoreOptions options;
+  options.limits = {.vocabulary = 100, .context_tokens = 10'000, .sequences_max = 4};
+  options.scheduler.sequences_max = 4;
+  options.scheduler.batched_tokens_max = 512;
+  options.scheduler.itl_target_s = 0.001;
+  options.space = "paced";
+  kv::Cache cache({.blocks = 2000});
+  sched::TenantTable tenants;
+  ManualClock clock;
+  clock.advance_ns(1);
+  PacedRunner runner(clock, 1);
+  Core core(options, cache, tenants, runner, clock);
+  Seen stream;
+  Seen beside;
+  Request request;
+  request.prompt.assign(10, TokenId(5));
+  request.end.max_tokens = 5000;
+  core.submit(RequestId(1), request, std::make_shared<GapSink>(clock, stream));
+  while (stream.gaps_s.size() < 10) core.step();
+  request.prompt.assign(2000, TokenId(6));
+  request.end.max_tokens = 2;
+  core.submit(RequestId(2), request, std::make_shared<GapSink>(clock, beside));
+  while (beside.finished == 0 && stream.finished == 0) core.step();
+  EXPECT_EQ(beside.finished, 1u) << "it waited until the stream ended";
+  EXPECT_LT(stream.gaps_s.size(), 200u);
+  while (stream.finished == 0) core.step();
 }
 
 }  // namespace
