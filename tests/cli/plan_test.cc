@@ -285,8 +285,11 @@ TEST(PlanTest, SharesMemoryWithADraftModelAsABackendDoes) {
         json["weights_bytes"].get<std::int64_t>() + json["draft_weights_bytes"].get<std::int64_t>();
     json = plan_json({"--model", path, "-md", story, "--kv", format, "--memory",
                       std::to_string((3 << 20) + weights) + "B"});
-    EXPECT_NEAR(json["tokens"], backend.value()->kv_tokens(), options.block_tokens) << format;
-    EXPECT_NEAR(json["tokens"], backend.value()->draft_backend()->kv_tokens(), options.block_tokens)
+    const engine::Backend* const draft = backend.value()->draft_backend();
+    EXPECT_NEAR(json["tokens"], static_cast<double>(backend.value()->kv_tokens()),
+                options.block_tokens)
+        << format;
+    EXPECT_NEAR(json["tokens"], static_cast<double>(draft->kv_tokens()), options.block_tokens)
         << format;
   }
 }

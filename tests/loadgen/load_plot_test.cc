@@ -6,13 +6,13 @@
 namespace pagoda::loadgen {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kNsOfMs = 1'000'000;
 
 Outcome sent_at(std::int64_t sent_ms, std::int64_t first_ms, std::int64_t last_ms,
                 std::uint64_t tokens) {
-  return {.sent_ns = sent_ms * kMs,
-          .first_ns = (sent_ms + first_ms) * kMs,
-          .last_ns = (sent_ms + last_ms) * kMs,
+  return {.sent_ns = sent_ms * kNsOfMs,
+          .first_ns = (sent_ms + first_ms) * kNsOfMs,
+          .last_ns = (sent_ms + last_ms) * kNsOfMs,
           .kind = OutcomeKind::kAnswered,
           .output_tokens = tokens};
 }

@@ -79,6 +79,9 @@ class WrongBackend final : public engine::Backend {
   std::string device_name() const override { return backend_->device_name(); }
   std::uint64_t kv_bytes() const override { return backend_->kv_bytes(); }
   std::uint64_t kv_tokens() const override { return backend_->kv_tokens(); }
+  std::uint64_t sequences_at(std::uint64_t tokens) const override {
+    return backend_->sequences_at(tokens);
+  }
   std::optional<std::uint64_t> context_asked() const override { return backend_->context_asked(); }
   std::string rows_id() const override { return backend_->rows_id(); }
   std::string numerics_id() const override { return backend_->numerics_id(); }

@@ -261,7 +261,7 @@ TEST(AgentRequests, FieldsThatNothingAnswersAreNamedOrRefused) {
   EXPECT_EQ(Json::parse(reply.body)["error"]["param"], "include[1]") << reply.body;
   ReadingMemory memory(nullptr);
   EXPECT_EQ(read_embedding_request({{"input", "a"}, {"pooling", "mean"}, {"xyz", 1}},
-                                   fixture.served(), memory)
+                                   fixture.served(), {.memory = memory})
                 .ignored,
             std::vector<std::string>{"xyz"});
 }
