@@ -195,8 +195,6 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--requests", kOursPlan, "--max-num-seqs"},
     {"--kv", kOursPlan, "--kv-cache-dtype"},
     {"--sequence-length", kOursSize, "--max-model-len"},
-    {"--batch-size", kOursSize, "--max-num-seqs"},
-    {"--dtype", kOursSize, "--kv"},
     {"--dtype", kVllm, kFileTypes},  // of commands other than serve, run, chat and eval
     {"--tensor-parallel-size", kVllm, kOneDevice},
     {"--pipeline-parallel-size", kVllm, kOneDevice},

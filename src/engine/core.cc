@@ -291,8 +291,7 @@ void Core::reset(std::optional<TenantId> tenant) {
 }
 
 void Core::forget_session_prompts(std::optional<TenantId> tenant) {
-  if (tenant) return session_prompts_.forget(*tenant);
-  session_prompts_.forget_all();
+  tenant ? session_prompts_.forget(*tenant) : session_prompts_.forget_all();
 }
 
 std::uint64_t Core::begin_removal(kv::OwnerId owner) {
@@ -331,11 +330,9 @@ void Core::pause_unread() {
   }
   for (std::size_t i = scheduler_.parked().size(); i-- > 0;) {
     sched::SequenceTask& task = *scheduler_.parked()[i];
-    if (is_unread(task)) {
-      ++sequences_paused_;
-    } else {
-      scheduler_.resume(task);
-    }
+    const bool stays = is_unread(task);
+    sequences_paused_ += stays ? 1 : 0;
+    if (!stays) scheduler_.resume(task);
   }
 }
 

@@ -174,8 +174,6 @@ TEST(ForeignFlags, OfOtherCommandsOfOursAreNamed) {
       {{"serve", "--requests", "9"}, "pagoda plan's --requests is --max-num-seqs here"},
       {{"serve", "--kv", "int8"}, "pagoda plan's --kv is --kv-cache-dtype here"},
       {{"serve", "--sequence-length", "9"}, "pagoda size's --sequence-length is --max-model-len"},
-      {{"plan", "--batch-size", "9"}, "pagoda size's --batch-size is --max-num-seqs here"},
-      {{"plan", "--dtype", "int8"}, "pagoda size's --dtype is --kv here"},
       {{"run", "-p", "a", "--system", "b"}, "pagoda chat's --system: a system message is part"},
       {{"chat", "-sys", "b"}, "llama.cpp's -sys is --system here"},
       {{"bench", "serve", "--base-url", "b"}, "vLLM's --base-url is --url here"},

@@ -30,7 +30,8 @@ void expect_chunks_threads_and_ids_change_nothing(const ModelParts& model, const
 void expect_neighbours_change_nothing(const ModelParts& model, const Conditions& base,
                                       std::size_t longest);
 
-// Returns every set except the int8_bf16 reference, which is slow and whose bits another set has.
+// Returns every set except those that are slow and whose bits another set has: the int8_bf16
+// reference and, beside avx512, whose vector functions they have on x86, emulated tiles.
 std::vector<const kernels::KernelSet*> varied_sets();
 
 // The set with each order of pages reversed.

@@ -95,7 +95,6 @@ class Wheel(unittest.TestCase):
         told = self.inside("pagoda", "run", "-p", "Once upon a time", "-n", "20", "--temp", "0")
         self.assertIn("there was a little girl named Lily", told)
 
-
     def test_what_a_model_is_missing_for_is_said_by_the_program_itself(self):
         status, said = self.told("run", "-p", "Once", "-n", "2")
         self.assertEqual(status, 0, said)
@@ -109,7 +108,7 @@ class Wheel(unittest.TestCase):
         status, said = self.told("chat", "-p", "Hello")
         self.assertEqual(status, 1, said)
         self.assertIn("has no chat template", said)
-        status, said = self.told("serve", "--chat-template", SCRIPT, "--host", "no.such.host.invalid")
+        status, said = self.told("chat", "--chat-template", SCRIPT, "-p", "Hello", "-n", "1")
         self.assertIn("no model is named", said, "a file that is another flag's value names no model")
         for words in (("bench", "depth", "--depths", "4", "--new-tokens", "2"), ("verify", "--help")):
             status, said = self.told(*words)
