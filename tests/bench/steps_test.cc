@@ -60,7 +60,7 @@ TEST(BenchDepth, WithoutDepthsTheyGoFromNothingToTheDeepestThatFits) {
 
 std::string plot_of(const std::string& benchmark, std::vector<std::string> words) {
   const std::string path = testing::TempDir() + "/" + benchmark + ".svg";
-  words.insert(words.end(), {"--new-tokens", "2", "--repeats", "1", "--plot", path});
+  words.insert(words.end(), {"--new-tokens", "12", "--repeats", "1", "--plot", path});
   const cli::Captured captured = run_bench(benchmark, words);
   EXPECT_EQ(captured.exit_status, 0) << captured.err;
   std::ostringstream svg;

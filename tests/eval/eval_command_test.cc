@@ -335,7 +335,8 @@ TEST_F(EvalCommand, APolicyThatIsHardlyReachedDoesNotPass) {
 }
 
 TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
-  const std::string path = home_.verdicts() + "-beyond.svg";
+  std::filesystem::create_directories(home_.verdicts());
+  const std::string path = home_.verdicts() + "/beyond.svg";
   const nlohmann::json json =
       eval_json({"--policy", "window:60,streaming:4+60", "--beyond", "4096", "--plot", path});
   ASSERT_EQ(json["rows"].size(), 4u) << json.dump();
