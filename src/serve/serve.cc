@@ -344,6 +344,8 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   ASSIGN_OR_RETURN(const auto tier_set, open_tier_set(options, key_source, *backend, *source));
   if (tier_set) backend->use_tiers(tier_set->options());
 
+  ASSIGN_OR_RETURN(const std::unique_ptr<PolicyVerdicts> policy_verdicts,
+                   PolicyVerdicts::create(options, *source, *backend));
   server::StepNotifier step_notifier;
   std::atomic<const engine::Engine*> serving = nullptr;
   const SteadyClock clock;
@@ -358,8 +360,6 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
   if (events) events->start(engine, backend->cache());
   serving = &engine;
   if (tier_set) tier_set->start(engine);
-  ASSIGN_OR_RETURN(const std::unique_ptr<PolicyVerdicts> policy_verdicts,
-                   PolicyVerdicts::create(options, *source, *backend));
   server::ServedModel served = {
       .names = served_names(options, *source),
       .tokenizer = source->tokenizer(),

@@ -276,9 +276,11 @@ class ProgramEmitter {
     measures_ = false;
     if (body == kFailPc || too_large_) return kFailPc;
     const CountBounds bounds = {node.a, node.b};
-    const std::uint64_t bits =
-        std::uint64_t{characters_.size()} * ((node.b == kUnbounded ? node.a : node.b) + 64);
-    if (bits + program_.lengths.bits() > kLengthBitsMax) {
+    // A length costs a bit a character, and a look at the states that it leads to; so it does
+    // where no character fits.
+    const std::uint64_t width = characters_.size() + 1 + (program_.code.size() - end) / 64;
+    length_steps_ += width * (std::uint64_t{node.b == kUnbounded ? node.a : node.b} + 64);
+    if (length_steps_ > kLengthBitsMax) {
       lengths_too_large_ = too_large_ = true;
       return kFailPc;
     }
@@ -439,6 +441,7 @@ class ProgramEmitter {
   Pc return_ = 0;
   bool too_large_ = false;
   bool lengths_too_large_ = false;
+  std::uint64_t length_steps_ = 0;             // of all measured texts
   bool measures_ = false;                      // what is emitted is within a kMeasured
   std::vector<MeasuredCharacter> characters_;  // of it
   bool has_commit_ = false;

@@ -47,9 +47,9 @@ class TextLengths {
 
   Lengths sums(const Lengths& a, const Lengths& b) {
     Lengths all(a.size(), false);
-    for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t i = 0; i < a.size() && !is_exhausted(); ++i) {
       count(1);
-      if (!a[i] || is_exhausted()) continue;
+      if (!a[i]) continue;
       count(a.size() - i);
       for (std::size_t k = 0; i + k < a.size(); ++k) {
         if (b[k]) all[i + k] = true;
@@ -102,7 +102,8 @@ class TextLengths {
 
 std::optional<bool> has_length(const GrammarTree& tree, GrammarNodeId node, std::uint32_t least,
                                std::uint32_t most, std::uint64_t work_max, std::uint64_t& work) {
-  if (most > work_max) return std::nullopt;
+  // Every group of a pattern walks all lengths once.
+  if (most > work_max / 1024) return std::nullopt;
   TextLengths lengths(tree, most, work_max);
   const TextLengths::Lengths all = lengths.of(node);
   work += lengths.work();

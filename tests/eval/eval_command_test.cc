@@ -355,7 +355,7 @@ TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {
   }
   EXPECT_EQ(points, 8u) << "two policies at four positions";
   for (const char* const word : {"Perplexity of a text past the context", "position (logarithmic)",
-                                 ">window:60<", ">streaming:4+60<", ">4096<"}) {
+                                 ">bf16@window:60<", ">bf16@streaming:4+60<", ">4096<"}) {
     EXPECT_THAT(svg.str(), HasSubstr(word));
   }
   EXPECT_EQ(run_eval({"--policy", "window:60", "--beyond", "1024", "--plot", "/nowhere/x.svg"})

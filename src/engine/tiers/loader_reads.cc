@@ -325,6 +325,8 @@ void Loader::abandon(Load& load) {
   load_of_.erase(&task);
   load.task = nullptr;
   reads_.cancel(load);
+  if (load.lookup == 0) return;
+  for (kv::PageStore* const store : options_.stores) store->cancel(std::span(&load.lookup, 1));
 }
 
 // Running tasks, and those that wait for room, come first: while they are short of room the

@@ -49,7 +49,12 @@ std::vector<kv::LeasedPage> PageLeases::lease(std::span<const kv::PageKey> keys)
 std::size_t PageLeases::hand_over(std::span<const kv::NodeId> nodes,
                                   std::span<const kv::BlockHash> hashes,
                                   std::span<const kv::memory::AttentionSpec> groups) {
-  if (!may_lease()) return 0;
+  if (!is_on()) return 0;
+  std::vector<kv::BlockHash> prompt(hashes.begin(), hashes.end());
+  if (!may_lease()) {
+    options_.lessee->take({}, std::move(prompt));
+    return 0;
+  }
   const std::uint32_t block_tokens = cache_.options().block_tokens;
   const bool has_windows =
       std::any_of(groups.begin(), groups.end(), [](const auto& spec) { return spec.window != 0; });
@@ -77,9 +82,10 @@ std::size_t PageLeases::hand_over(std::span<const kv::NodeId> nodes,
   const bool is_of_use = blocks == nodes.size() || !has_windows;
   if (!is_of_use) {
     for (const kv::LeasedPage& page : pages) end(std::span(&page.block, 1));
-    return 0;
+    pages.clear();
+    blocks = 0;
   }
-  options_.lessee->take(std::move(pages));
+  options_.lessee->take(std::move(pages), std::move(prompt));
   return blocks;
 }
 

@@ -38,8 +38,9 @@ class PageLessor {
 class PageLessee {
  public:
   virtual ~PageLessee() = default;
-  // These pages are a prompt that was handed over: somebody is about to ask for them.
-  virtual void take(std::vector<LeasedPage> pages) = 0;
+  // The prompt of these blocks was handed over, and somebody is about to ask for its pages. Those
+  // for which there was no room are not among `pages`, which may be none.
+  virtual void take(std::vector<LeasedPage> pages, std::vector<BlockHash> prompt) = 0;
   // Leases on an owner's pages, or all, are to end as soon as no page of them is being copied.
   virtual void revoke(std::optional<OwnerTag> owner) = 0;
 };

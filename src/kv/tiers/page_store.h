@@ -161,7 +161,8 @@ class PageStore {
   // False while every write would be refused, however long one waited: the store is off, its medium
   // is read-only, or writes failed one after another. stats().condition says why. Any thread.
   virtual bool takes_writes() const = 0;
-  // Reads of these tickets that have not begun end with kCancelled; others end as ever.
+  // Reads of these tickets that have not begun end with kCancelled; others end as ever. A lookup
+  // that waits for another server may end so, too.
   virtual void cancel(std::span<const StoreTicket> tickets) = 0;
 
   // Appends what ended since the last call, in any order.

@@ -18,6 +18,8 @@ using AddressBytes = std::array<unsigned char, 16>;
 
 std::optional<AddressBytes> read_address(const std::string& text, bool& is_v4) {
   AddressBytes bytes = {};
+  is_v4 = false;
+  if (text.find('\0') != std::string::npos) return std::nullopt;  // C would stop there
   is_v4 = inet_pton(AF_INET, text.c_str(), bytes.data() + 12) == 1;
   if (is_v4) {
     bytes[10] = bytes[11] = 0xff;

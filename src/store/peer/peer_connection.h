@@ -49,7 +49,7 @@ class PeerConnection {
   short events(std::size_t out_bytes_max) const;
 
   std::deque<PendingRead>& reads() { return reads_; }
-  std::size_t finds_open = 0;
+  std::size_t finds_open = 0;  // at most kRequestsMax, and as many reads
 
  private:
   std::uint64_t number_;

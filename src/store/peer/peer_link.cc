@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace pagoda::store {
 namespace {
 
@@ -31,6 +33,7 @@ void PeerLink::connect_if_due(const PeerLinkTerms& terms, std::int64_t now_ns) {
   if (state_ != State::kOff || now_ns < retry_ns_) return;
   begun_ns_ = now_ns;
   const auto addresses = net::look_up(address_.host, fmt::format("{}", address_.port));
+  now_ns = begun_ns_ = SteadyClock().now_ns();  // a resolver may take long
   if (!addresses.ok()) return turn_off(addresses.error().message, terms, now_ns);
   if (addresses.value().empty()) return turn_off("it has no address", terms, now_ns);
   const net::Socket::Address& address = addresses.value()[failures_ % addresses.value().size()];

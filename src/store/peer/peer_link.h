@@ -63,6 +63,7 @@ class PeerLink {
   short events() const;
 
   std::size_t reads_open = 0;
+  std::size_t finds_open = 0;
   std::uint32_t timeouts = 0;  // requests one after another that the other did not answer in time
   std::int64_t used_ns = 0;
 

@@ -119,13 +119,15 @@ PeerServed PeerListener::served() const {
           .bytes_sent = bytes_sent_};
 }
 
-void PeerListener::take(std::vector<kv::LeasedPage> pages) {
+void PeerListener::take(std::vector<kv::LeasedPage> pages, std::vector<kv::BlockHash> prompt) {
   if (options_.copier && !options_.copier->order().ok()) {
     std::vector<kv::BlockId> blocks;
-    for (const kv::LeasedPage& page : pages) blocks.push_back(page.block);
-    return lessor_->end_leases(std::move(blocks));
+    for (const kv::LeasedPage& page : std::exchange(pages, {})) blocks.push_back(page.block);
+    lessor_->end_leases(std::move(blocks));
   }
-  mail_->leave([&](Mail& mail) { mail.letters.taken.push_back(std::move(pages)); });
+  mail_->leave([&](Mail& mail) {
+    mail.letters.taken.push_back({.pages = std::move(pages), .blocks = std::move(prompt)});
+  });
 }
 
 void PeerListener::revoke(std::optional<kv::OwnerTag> owner) {
@@ -152,9 +154,9 @@ void PeerListener::run() {
 
 void PeerListener::take_mail() {
   Mail::Letters letters = mail_->take();
-  for (std::vector<kv::LeasedPage>& pages : letters.taken) {
-    wake_waiting(pages);
-    hold(LeaseBook::kNobody, std::move(pages));
+  for (Mail::Letters::Prompt& prompt : letters.taken) {
+    wake_waiting(prompt.blocks);
+    hold(LeaseBook::kNobody, std::move(prompt.pages));
   }
   for (const std::uint64_t number : std::exchange(woken_, {})) settle(number);
   for (auto& [find, pages] : letters.found) take_found(find, std::move(pages));

@@ -81,7 +81,7 @@ class PeerListener final : public kv::PageLessee {
   PeerServed served() const;
 
   // kv::PageLessee
-  void take(std::vector<kv::LeasedPage> pages) override;
+  void take(std::vector<kv::LeasedPage> pages, std::vector<kv::BlockHash> prompt) override;
   void revoke(std::optional<kv::OwnerTag> owner) override;
 
  private:
@@ -106,7 +106,7 @@ class PeerListener final : public kv::PageLessee {
   void settle(std::uint64_t number);
   void answer(std::uint64_t number);
   void take_found(std::uint64_t number, std::vector<kv::LeasedPage> pages);
-  void wake_waiting(const std::vector<kv::LeasedPage>& pages);
+  void wake_waiting(const std::vector<kv::BlockHash>& prompt);
   void send_pages(PeerConnection& client);
   bool send_page(PeerConnection& client, const ReadFrame& asked);
   void take_page(LeaseBook::Holder client, std::vector<kv::LeasedPage> pages);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "store/page_record.h"
@@ -17,6 +18,7 @@ namespace {
 
 // Pages that a link is asked for at a time; PeerConnection takes more.
 constexpr std::size_t kLinkReadsMax = 128;
+constexpr std::size_t kLinkFindsMax = 128;
 
 // OpenSSL writes to sockets without MSG_NOSIGNAL.
 void block_broken_pipes() {
@@ -84,7 +86,7 @@ void PeerLoop::take_inbox() {
   terms_.deployment = inbox.deployment;
   for (PeerLookup& lookup : inbox.lookups) begin(std::move(lookup));
   for (PeerRead& read : inbox.reads) queue_.push_back(std::move(read));
-  if (!inbox.cancelled.empty()) cancel_reads(inbox.cancelled);
+  if (!inbox.cancelled.empty()) cancel(inbox.cancelled);
 }
 
 PeerLink* PeerLoop::link_of(LinkId id) {
@@ -96,6 +98,24 @@ void PeerLoop::note_once(const std::string& kind, const std::string& text) {
   if (options_.note && noted_.insert(kind).second) options_.note(text);
 }
 
+// Makes room for a server that is named: one that is not connected and that nobody asks goes.
+bool PeerLoop::forget_unused_link() {
+  const auto unused = std::find_if(links_.begin(), links_.end(), [&](const auto& entry) {
+    const PeerLink& link = *entry.second;
+    return link.is_named() && !link.is_on() && link.reads_open == 0 && !is_asked(entry.first);
+  });
+  if (unused == links_.end()) return false;
+  links_.erase(unused);
+  return true;
+}
+
+bool PeerLoop::is_asked(LinkId id) const {
+  return std::any_of(lookups_.begin(), lookups_.end(), [&](const auto& lookup) {
+    const std::vector<LinkId>& links = lookup.second.links;
+    return std::find(links.begin(), links.end(), id) != links.end();
+  });
+}
+
 // Returns 0 where too many servers are named at a time.
 PeerLoop::LinkId PeerLoop::named_link(const PeerAddress& address) {
   std::size_t named = 0;
@@ -103,7 +123,7 @@ PeerLoop::LinkId PeerLoop::named_link(const PeerAddress& address) {
     if (link->address() == address) return id;
     named += link->is_named() ? 1 : 0;
   }
-  if (named >= options_.named_max) {
+  if (named >= options_.named_max && !forget_unused_link()) {
     note_once("many", fmt::format("requests name more than {} servers at a time: prompts are "
                                   "computed instead",
                                   options_.named_max));
@@ -150,7 +170,7 @@ void PeerLoop::advance(std::uint64_t number) {
       ++open.next_link;
       continue;
     }
-    if (!link->is_on()) return;
+    if (!link->is_on() || link->finds_open >= kLinkFindsMax) return;
     const std::int64_t now_ns = clock_.now_ns();
     FindFrame frame = {.number = number};
     const auto& origin = open.asked.origin;
@@ -161,8 +181,14 @@ void PeerLoop::advance(std::uint64_t number) {
     const auto first = keys.begin() + static_cast<std::ptrdiff_t>(open.keys_found);
     frame.keys.assign(first, first + static_cast<std::ptrdiff_t>(open.keys_sent));
     link->send(find_frame(frame));
+    ++link->finds_open;
     open.is_sent = true;
   }
+}
+
+// The link's answer, should it come, is not waited for any more.
+void PeerLoop::forget_find(const OpenLookup& open) {
+  if (open.is_sent) --link_of(open.links[open.next_link])->finds_open;
 }
 
 void PeerLoop::end(std::uint64_t number, StoreFault fault) {
@@ -192,9 +218,19 @@ void PeerLoop::launch_reads() {
   queue_ = std::move(waiting);
 }
 
-void PeerLoop::cancel_reads(const std::vector<kv::StoreTicket>& tickets) {
+void PeerLoop::cancel(const std::vector<kv::StoreTicket>& tickets) {
+  const auto is_cancelled = [&](kv::StoreTicket ticket) {
+    return std::find(tickets.begin(), tickets.end(), ticket) != tickets.end();
+  };
+  std::vector<std::uint64_t> over;
+  for (const auto& [number, open] : lookups_) {
+    if (!is_cancelled(open.asked.ticket)) continue;
+    forget_find(open);
+    over.push_back(number);
+  }
+  for (const std::uint64_t number : over) end(number, StoreFault::kCancelled);
   std::erase_if(queue_, [&](const PeerRead& read) {
-    if (std::find(tickets.begin(), tickets.end(), read.ticket) == tickets.end()) return false;
+    if (!is_cancelled(read.ticket)) return false;
     mailbox_.report_read(read, StoreFault::kCancelled);
     return true;
   });
@@ -256,6 +292,7 @@ Status PeerLoop::take_found(LinkId id, const FoundFrame& found) {
   }
   open.is_sent = false;
   ++open.next_link;
+  --link_of(id)->finds_open;
   advance(found.number);
   return ok_status();
 }
@@ -292,7 +329,7 @@ void PeerLoop::note_off(LinkId id) {
     mailbox_.report_read(read.second.asked, StoreFault::kIo);
     return true;
   });
-  link->reads_open = 0;
+  link->reads_open = link->finds_open = 0;
   for (auto& [number, open] : lookups_) {
     if (!open.is_sent || open.links[open.next_link] != id) continue;
     open.is_sent = false;
@@ -309,17 +346,18 @@ void PeerLoop::note_timeout(LinkId id) {
 
 void PeerLoop::expire() {
   const std::int64_t now_ns = clock_.now_ns();
-  std::vector<LinkId> late;
+  std::set<LinkId> late;  // a link that is late with many pages was late once
   std::vector<std::uint64_t> over;
   for (const auto& [number, open] : lookups_) {
     if (now_ns < open.deadline_ns) continue;
-    if (open.is_sent) late.push_back(open.links[open.next_link]);
+    if (open.is_sent) late.insert(open.links[open.next_link]);
+    forget_find(open);
     over.push_back(number);
   }
   for (const std::uint64_t number : over) end(number, StoreFault::kTimeout);
   std::erase_if(reads_, [&](const auto& read) {
     if (now_ns < read.second.asked.deadline_ns) return false;
-    late.push_back(read.second.link);
+    late.insert(read.second.link);
     --link_of(read.second.link)->reads_open;
     mailbox_.report_read(read.second.asked, StoreFault::kTimeout);
     return true;
@@ -335,13 +373,10 @@ void PeerLoop::expire() {
 void PeerLoop::forget_idle_links() {
   const std::int64_t now_ns = clock_.now_ns();
   std::erase_if(links_, [&](const auto& entry) {
-    const PeerLink& link = *entry.second;
-    const bool is_asked = std::any_of(lookups_.begin(), lookups_.end(), [&](const auto& lookup) {
-      const std::vector<LinkId>& links = lookup.second.links;
-      return std::find(links.begin(), links.end(), entry.first) != links.end();
-    });
-    return link.is_named() && !is_asked && link.reads_open == 0 &&
-           now_ns >= link.used_ns + options_.named_idle_ns;
+    PeerLink& link = *entry.second;
+    const bool is_used = is_asked(entry.first) || link.reads_open > 0;
+    if (is_used) link.used_ns = now_ns;
+    return link.is_named() && !is_used && now_ns >= link.used_ns + options_.named_idle_ns;
   });
 }
 

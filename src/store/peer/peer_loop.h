@@ -57,10 +57,13 @@ class PeerLoop {
   void take_inbox();
   void begin(PeerLookup lookup);
   LinkId named_link(const PeerAddress& address);
+  bool forget_unused_link();
+  bool is_asked(LinkId id) const;
   void advance(std::uint64_t number);
+  void forget_find(const OpenLookup& open);
   void end(std::uint64_t number, kv::StoreFault fault);
   void launch_reads();
-  void cancel_reads(const std::vector<kv::StoreTicket>& tickets);
+  void cancel(const std::vector<kv::StoreTicket>& tickets);
   void move_links();
   Status take(LinkId id, const PeerFrame& frame);
   Status take_found(LinkId id, const FoundFrame& found);

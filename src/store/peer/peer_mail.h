@@ -18,7 +18,11 @@ struct PeerListener::Mail {
   struct Letters {
     std::vector<std::pair<std::uint64_t, std::vector<kv::LeasedPage>>> found;      // of a find
     std::vector<std::pair<LeaseBook::Holder, std::vector<kv::LeasedPage>>> pages;  // of a read
-    std::vector<std::vector<kv::LeasedPage>> taken;
+    struct Prompt {
+      std::vector<kv::LeasedPage> pages;
+      std::vector<kv::BlockHash> blocks;
+    };
+    std::vector<Prompt> taken;
     std::vector<std::optional<kv::OwnerTag>> revoked;
   };
 

@@ -39,7 +39,9 @@ void PeerListener::move(PeerConnection& client) {
 
 void PeerListener::take_requests(PeerConnection& client, std::vector<PeerRequest> requests) {
   for (PeerRequest& request : requests) {
-    if (client.finds_open + client.reads().size() >= PeerConnection::kRequestsMax) {
+    const bool is_read = std::holds_alternative<ReadFrame>(request);
+    const std::size_t open = is_read ? client.reads().size() : client.finds_open;
+    if (open >= PeerConnection::kRequestsMax) {
       return refuse(client, "it asks for more than it may at a time");
     }
     if (const auto* const read = std::get_if<ReadFrame>(&request)) {
@@ -60,7 +62,9 @@ void PeerListener::take_requests(PeerConnection& client, std::vector<PeerRequest
 
 // Pages of a prompt that was handed over are there already; the cache is asked for the others.
 void PeerListener::settle(std::uint64_t number) {
-  OpenFind& find = finds_.at(number);
+  const auto at = finds_.find(number);
+  if (at == finds_.end()) return;
+  OpenFind& find = at->second;
   const std::vector<kv::PageKey>& keys = find.asked.keys;
   const std::int64_t until_ns = clock_.now_ns() + options_.lease_ns;
   find.is_waiting = false;
@@ -86,12 +90,13 @@ void PeerListener::answer(std::uint64_t number) {
 }
 
 void PeerListener::take_found(std::uint64_t number, std::vector<kv::LeasedPage> pages) {
-  OpenFind& find = finds_.at(number);
-  if (client_of(find.client) == nullptr) {
+  const auto at = finds_.find(number);
+  if (at == finds_.end() || client_of(at->second.client) == nullptr) {
     for (const kv::LeasedPage& page : pages) ended_.push_back(page.block);
     finds_.erase(number);
     return;
   }
+  OpenFind& find = at->second;
   find.keys_held += pages.size();
   hold(find.client, std::move(pages));
   const bool waits =
@@ -100,18 +105,17 @@ void PeerListener::take_found(std::uint64_t number, std::vector<kv::LeasedPage> 
   find.is_waiting = true;
 }
 
-// A prompt was handed over: whoever waits for it is answered, with what there is. Another prompt
-// that begins alike has not the last page.
-void PeerListener::wake_waiting(const std::vector<kv::LeasedPage>& pages) {
+// A prompt was handed over, whole or not: whoever waits for it is answered, once, with what there
+// is. Another prompt that begins alike has not the last block.
+void PeerListener::wake_waiting(const std::vector<kv::BlockHash>& prompt) {
   const auto has = [&](const kv::PageKey& key) {
-    return std::any_of(pages.begin(), pages.end(),
-                       [&](const kv::LeasedPage& page) { return page.label.key == key; });
+    return std::find(prompt.begin(), prompt.end(), key.hash) != prompt.end();
   };
   for (auto& [number, find] : finds_) {
     const std::vector<kv::PageKey>& keys = find.asked.keys;
     if (keys.empty() || !has(keys.front()) || !has(keys.back())) continue;
     find.wait_until_ns = 0;
-    if (find.is_waiting) woken_.push_back(number);
+    if (std::exchange(find.is_waiting, false)) woken_.push_back(number);
   }
 }
 
@@ -167,7 +171,9 @@ void PeerListener::take_page(LeaseBook::Holder number, std::vector<kv::LeasedPag
     for (const kv::LeasedPage& page : pages) ended_.push_back(page.block);
     return;
   }
-  client->reads().front().is_absent = pages.empty();
+  PeerConnection::PendingRead& read = client->reads().front();
+  read.is_absent = pages.empty();
+  read.is_looked_for = read.is_absent;  // a lease that ends before it is used is asked for again
   hold(number, std::move(pages));
 }
 

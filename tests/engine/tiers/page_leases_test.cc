@@ -15,10 +15,14 @@ namespace {
 // Keeps what it was told.
 class Lessee final : public kv::PageLessee {
  public:
-  void take(std::vector<kv::LeasedPage> pages) override { taken = std::move(pages); }
+  void take(std::vector<kv::LeasedPage> pages, std::vector<kv::BlockHash> blocks) override {
+    taken = std::move(pages);
+    prompt = std::move(blocks);
+  }
   void revoke(std::optional<kv::OwnerTag> owner) override { revoked.push_back(owner); }
 
   std::vector<kv::LeasedPage> taken;
+  std::vector<kv::BlockHash> prompt;
   std::vector<std::optional<kv::OwnerTag>> revoked;
 };
 
@@ -203,8 +207,10 @@ TEST(PageLeases, APromptThatIsHandedOverIsLeasedAsFarAsItsEndIsOfUse) {
   // Windows behind an earlier end would need other pages: nothing is handed over.
   fixture.lessee.taken.clear();
   fixture.tiers.lease_share = 5.0 / 60;
+  fixture.lessee.prompt.clear();
   EXPECT_EQ(fixture.leases.hand_over(nodes, hashes, groups), 0u);
   EXPECT_TRUE(fixture.lessee.taken.empty());
+  EXPECT_EQ(fixture.lessee.prompt, hashes) << "who waits for the prompt is told all the same";
   EXPECT_EQ(fixture.leases.pages(), 0u);
 }
 

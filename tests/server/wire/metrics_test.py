@@ -5,12 +5,14 @@ import math
 import os
 import re
 import sys
+import tempfile
 import threading
 import unittest
 
 import served
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from router_process import free_port
 
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 DASHBOARD = os.path.join(served.SOURCE, "docs/examples/grafana.json")
@@ -287,8 +289,13 @@ class Documents(unittest.TestCase):
         families = set()
         # Nobody answers there: a tier that is off is counted, too.
         remote = ("--kv-remote", "redis://127.0.0.1:1")
-        with served.Served(served.STORIES, "--kv-host-size", "16MiB", *remote) as server:
-            with_tiers = Page(server)
+        with tempfile.TemporaryDirectory() as folder:
+            key = f"{folder}/key"
+            with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(b"k" * 32)
+            peers = ("--kv-store-key", key, "--kv-peer-listen", f"127.0.0.1:{free_port()}")
+            with served.Served(served.STORIES, "--kv-host-size", "16MiB", *remote, *peers) as server:
+                with_tiers = Page(server)
         for family in with_tiers.families:
             families.add(family.name + ("_total" if family.type == "counter" else ""))
         self.assertEqual({n for n in guide if not n.endswith(ends)}, families)

@@ -33,6 +33,10 @@ TEST(PeerAllowList, HasLoopbackWhereNothingIsSaid) {
   }
 }
 
+TEST(PeerAllowList, AnAddressEndsWhereItsTextEnds) {
+  EXPECT_FALSE(list_of("127.0.0.0/8").allows(std::string("127.0.0.1\0x", 11)));
+}
+
 TEST(PeerAllowList, HasItsNetworksToTheBit) {
   const PeerAllowList list = list_of("10.1.2.128/25,fd00::/9,worker-1");
   EXPECT_TRUE(list.allows("10.1.2.128"));

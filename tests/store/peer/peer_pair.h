@@ -145,7 +145,12 @@ struct ServingPeer {
   ~ServingPeer() { listener->stop(); }
 
   PeerAddress address() const { return {"127.0.0.1", listener->port()}; }
-  void hand_over(const std::vector<kv::PageKey>& keys) { listener->take(pages.lease_now(keys)); }
+  // Pages that are not there are handed over as well: there was no room for them.
+  void hand_over(const std::vector<kv::PageKey>& keys) {
+    std::vector<kv::BlockHash> prompt;
+    for (const kv::PageKey& key : keys) prompt.push_back(key.hash);
+    listener->take(pages.lease_now(keys), std::move(prompt));
+  }
 
   Notes notes;
   PagesToLease pages;

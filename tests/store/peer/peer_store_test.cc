@@ -208,6 +208,41 @@ TEST(PeerStore, WaitsForAPromptThatIsStillComputed) {
   EXPECT_EQ(fetching.read(3), StoreFault::kNone);
 }
 
+// A prompt of two requests is handed over twice between two looks of the listener.
+TEST(PeerStore, AnswersOnceWhereAPromptIsHandedOverAgainAndAgain) {
+  ServingPeer serving;
+  for (std::uint32_t i = 0; i < 4; ++i) serving.pages.add(i);
+  serving.pages.pages_max = 0;  // who asks finds nothing, and waits
+  FetchingPeer fetching(quick_peer_options({}));
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)), origin), 0);
+  std::thread computing([&] {
+    std::this_thread::sleep_for(300ms);
+    serving.pages.pages_max = 1000;
+    for (int i = 0; i < 50; ++i) serving.hand_over(keys_of(0, 4));
+  });
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 4u);
+  computing.join();
+  EXPECT_EQ(fetching.read(3), StoreFault::kNone) << "the listener still answers";
+}
+
+TEST(PeerStore, IsToldOfAPromptForWhosePagesThereWasNoRoom) {
+  ServingPeer serving;
+  FetchingPeer fetching(quick_peer_options({}));
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)), origin), 0);
+  std::thread computing([&] {
+    std::this_thread::sleep_for(300ms);
+    serving.hand_over(keys_of(0, 4));
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetching.find(keys_of(0, 4)), 0u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s) << "what is not there is not waited for";
+  computing.join();
+}
+
 TEST(PeerStore, WaitsForAPromptOnlySoLong) {
   ServingPeer serving;
   PeerStoreOptions options = quick_peer_options({});
