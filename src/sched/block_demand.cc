@@ -2,23 +2,9 @@
 
 #include <algorithm>
 
+#include "sched/largest_fitting.h"
+
 namespace pagoda::sched {
-namespace {
-
-// Returns the largest number up to `most` that fits; 0 where none does.
-template <class Fits>
-std::uint64_t largest_fitting(std::uint64_t most, const Fits& fits) {
-  if (fits(most)) return most;
-  std::uint64_t low = 0;
-  std::uint64_t high = most;
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
-}
-
-}  // namespace
 
 std::uint64_t BlockDemand::blocks_at_peak(Groups groups, std::uint64_t tokens,
                                           std::uint64_t tokens_held) const {

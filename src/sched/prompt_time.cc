@@ -2,25 +2,14 @@
 
 #include <algorithm>
 
+#include "sched/largest_fitting.h"
+
 namespace pagoda::sched {
 namespace {
 
 constexpr double kMargin = 2;         // times the predictions' mean error
 constexpr double kSureShare = 0.125;  // of the target
 constexpr std::uint64_t kSureTokens = 16;
-
-// Returns the most of `tokens` tokens for which fits() holds; fewer tokens fit where more do.
-template <class Fits>
-std::uint64_t most_that_fit(std::uint64_t tokens, Fits&& fits) {
-  if (fits(tokens)) return tokens;
-  std::uint64_t fitting = 0;
-  std::uint64_t too_many = tokens;
-  while (too_many - fitting > 1) {
-    const std::uint64_t middle = fitting + (too_many - fitting) / 2;
-    (fits(middle) ? fitting : too_many) = middle;
-  }
-  return fitting;
-}
 
 }  // namespace
 
@@ -35,7 +24,7 @@ void PromptTime::begin(const ItlLimit& limit, const StepWork& decodes) {
 
 std::uint64_t PromptTime::tokens_left(std::uint64_t tokens) const {
   const std::uint64_t trusted = std::min(tokens, tokens_trusted_);
-  const std::uint64_t timed = most_that_fit(trusted, [&](std::uint64_t count) {
+  const std::uint64_t timed = largest_fitting(trusted, [&](std::uint64_t count) {
     const auto rows = static_cast<double>(count);
     return seconds(rows, rows * (rows + 1) / 2) <= seconds_left_;
   });
@@ -45,7 +34,7 @@ std::uint64_t PromptTime::tokens_left(std::uint64_t tokens) const {
 std::uint64_t PromptTime::tokens_of(const SequenceTask& task, std::uint64_t first,
                                     std::uint64_t tokens, double share) const {
   const std::uint64_t timed =
-      most_that_fit(std::min(tokens, tokens_trusted_), [&](std::uint64_t count) {
+      largest_fitting(std::min(tokens, tokens_trusted_), [&](std::uint64_t count) {
         return seconds(static_cast<double>(count), query_key_pairs(task, first, count)) <=
                seconds_left_ * share;
       });
