@@ -358,7 +358,7 @@ Result<terminal::BenchReport> bench_speculate(const BenchSpeculateOptions& optio
   double ceiling = 1;
   for (const CaseResult& result : right) ceiling = std::max(ceiling, result.ratio());
   // The stand-in for a draft model computes on the CPU.
-  if (options.device.kind == app::DeviceKind::kCpu) {
+  if (!app::may_run_on_gpu(options.device)) {
     ASSIGN_OR_RETURN(const SpeculateBench::PaidResult paid, bench.paid_drafts(prompt, right));
     add_paid(report, paid, options.recorded_wrong);
     all_equal = all_equal && paid.measured.is_equal;

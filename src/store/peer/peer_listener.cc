@@ -197,20 +197,27 @@ void PeerListener::accept_clients() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return;
     }
-    if (clients_.size() >= options_.connections_max) {
-      ::close(descriptor);
-      ++refused_;
-      note_once("many", fmt::format("more than {} servers want pages at a time: the others are "
-                                    "refused",
-                                    options_.connections_max));
-      continue;
-    }
+    if (clients_.size() - proven_clients() >= options_.connections_max) let_oldest_stranger_go();
     Result<net::Socket> socket = net::Socket::adopt(descriptor, tls_.get());
     if (!socket.ok()) continue;
     const LeaseBook::Holder number = next_client_++;
     clients_.emplace(number, std::make_unique<PeerConnection>(number, std::move(socket).value(),
                                                               clock_.now_ns()));
   }
+}
+
+// Numbers rise with time. A client of ours proves itself within two round trips.
+void PeerListener::let_oldest_stranger_go() {
+  const auto oldest = std::find_if(clients_.begin(), clients_.end(),
+                                   [](const auto& client) { return !client.second->is_proven(); });
+  refuse(*oldest->second, "too many wait to prove themselves");
+  clients_.erase(oldest);
+}
+
+std::size_t PeerListener::proven_clients() const {
+  return static_cast<std::size_t>(
+      std::count_if(clients_.begin(), clients_.end(),
+                    [](const auto& client) { return client.second->is_proven(); }));
 }
 
 void PeerListener::note_once(const std::string& kind, const std::string& text) {

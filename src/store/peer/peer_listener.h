@@ -48,6 +48,8 @@ struct PeerListenerOptions {
   std::int64_t wait_ns_max = 120'000'000'000;  // for pages that are being computed
   std::int64_t handshake_ns = 5'000'000'000;
   std::int64_t stall_ns = 10'000'000'000;  // a client that takes nothing for so long is let go
+  // So many clients may have proven to have the key, and as many more be about to. Where these are
+  // too many the oldest is let go, so that strangers who stay keep nobody out.
   std::size_t connections_max = 64;
   std::size_t out_bytes_max = 16u << 20;  // of a connection; one page always fits
   // Where pages are not in this process's memory.
@@ -101,7 +103,9 @@ class PeerListener final : public kv::PageLessee {
   void run();
   void take_mail();
   void accept_clients();
+  void let_oldest_stranger_go();
   void move(PeerConnection& client);
+  bool welcomes(PeerConnection& client);
   void take_requests(PeerConnection& client, std::vector<PeerRequest> requests);
   void settle(std::uint64_t number);
   void answer(std::uint64_t number);
@@ -120,6 +124,7 @@ class PeerListener final : public kv::PageLessee {
   void show();
   void wait();
   PeerConnection* client_of(LeaseBook::Holder number);
+  std::size_t proven_clients() const;
 
   PeerListenerOptions options_;
   const int socket_;

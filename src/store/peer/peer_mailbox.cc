@@ -25,15 +25,24 @@ void PeerMailbox::expect(std::span<const kv::BlockHash> hashes, const NamedOrigi
   }
 }
 
+// The last key of a prompt is its alone. The first may be that of many: they are there, too, but
+// the prompt that this server was named for is not the one that they would wait for.
+std::optional<NamedOrigin> PeerMailbox::origin_of(const PeerLookup& lookup) {
+  const auto known = [&](const kv::PageKey& key) {
+    const NamedOrigin* const origin = origins_.find(key.hash);
+    const bool counts = origin != nullptr && origin->known_until_ns >= lookup.begun_ns;
+    return counts ? std::optional(*origin) : std::nullopt;
+  };
+  if (const auto own = known(lookup.keys.back())) return own;
+  std::optional<NamedOrigin> shared = known(lookup.keys.front());
+  if (shared) shared->wait_until_ns = 0;
+  return shared;
+}
+
 bool PeerMailbox::put_lookup(PeerLookup lookup) {
   {
     const std::lock_guard lock(mutex_);
-    // The last key of a prompt is its alone; the first may be that of many.
-    for (const kv::PageKey* const key : {&lookup.keys.back(), &lookup.keys.front()}) {
-      const NamedOrigin* const origin = origins_.find(key->hash);
-      if (origin == nullptr || lookup.origin || origin->known_until_ns < lookup.begun_ns) continue;
-      lookup.origin = *origin;
-    }
+    lookup.origin = origin_of(lookup);
     if (!has_peer_ && !lookup.origin) return false;
     inbox_.lookups.push_back(std::move(lookup));
   }

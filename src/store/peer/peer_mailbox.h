@@ -78,6 +78,8 @@ class PeerMailbox {
   EventFd& wakeup() { return wakeup_; }
 
  private:
+  std::optional<NamedOrigin> origin_of(const PeerLookup& lookup);  // under mutex_
+
   std::size_t reads_queued_max_;
   EventFd wakeup_;
   mutable std::mutex mutex_;

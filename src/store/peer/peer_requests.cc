@@ -1,4 +1,6 @@
 // Finds and reads of clients, as far as the listener answers them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -21,11 +23,7 @@ void PeerListener::move(PeerConnection& client) {
       .key = options_.key, .deployment = deployment_, .nonce = nonce.value()};
   const Status received = client.receive(terms, options_.out_bytes_max, requests);
   if (!received.ok()) return refuse(client, received.error().message);
-  if (!was_proven && client.is_proven() && !client.session()->is_of_this_deployment()) {
-    note_once("deployment",
-              "a server with another secret asks for pages: what tenants computed "
-              "here is not found there");
-  }
+  if (!was_proven && client.is_proven() && !welcomes(client)) return;
   take_requests(client, std::move(requests));
   if (client.is_over()) return;
   send_pages(client);
@@ -35,6 +33,24 @@ void PeerListener::move(PeerConnection& client) {
   const bool has_room = client.out_bytes() <= options_.out_bytes_max;
   has_more_ =
       has_more_ || (has_room && !client.reads().empty() && !client.reads().front().is_looked_for);
+}
+
+// Once a client has proven itself.
+bool PeerListener::welcomes(PeerConnection& client) {
+  if (proven_clients() > options_.connections_max) {
+    ++refused_;
+    note_once("many", fmt::format("more than {} servers want pages at a time: the others are "
+                                  "refused",
+                                  options_.connections_max));
+    client.end();
+    return false;
+  }
+  if (!client.session()->is_of_this_deployment()) {
+    note_once("deployment",
+              "a server with another secret asks for pages: what tenants computed "
+              "here is not found there");
+  }
+  return true;
 }
 
 void PeerListener::take_requests(PeerConnection& client, std::vector<PeerRequest> requests) {

@@ -70,6 +70,24 @@ TEST(HostilePeer, ConnectionsAreBounded) {
   expect_well(serving);
 }
 
+// Strangers that stay for as long as they may, and come again, keep nobody out.
+TEST(HostilePeer, WhoHasTheKeyComesInBesideManyStrangers) {
+  ServingPeer serving({.handshake_ns = 30'000'000'000, .connections_max = 4});
+  serving.pages.add(1);
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  for (int i = 0; i < 8; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(serving.address().port));
+  }
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  EXPECT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kNone);
+  for (int i = 0; i < 8; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(serving.address().port));
+  }
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u) << "who is in stays";
+}
+
 // Speaks as one who has the key.
 std::string proof_for(const RawClient& client) {
   bool closed = false;
@@ -82,6 +100,20 @@ std::string proof_for(const RawClient& client) {
                                               .server_nonce = nonce.value_or(PeerNonce{}),
                                               .client_nonce = mine}),
                       {}});
+}
+
+TEST(HostilePeer, ServersThatMayComeInAreBoundedToo) {
+  ServingPeer serving({.connections_max = 2});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(serving.address().port));
+    clients.back()->say(proof_for(*clients.back()));
+    bool closed = false;
+    const std::size_t heard = clients.back()->hear(closed, 300).size();
+    EXPECT_EQ(closed, i == 2) << heard;
+    EXPECT_EQ(heard, i == 2 ? 0 : welcome_frame({}).size());
+  }
+  EXPECT_EQ(serving.notes.count("more than 2 servers"), 1);
 }
 
 TEST(HostilePeer, AProofIsNotGoodForAnotherConnection) {

@@ -208,6 +208,23 @@ TEST(PeerStore, WaitsForAPromptThatIsStillComputed) {
   EXPECT_EQ(fetching.read(3), StoreFault::kNone);
 }
 
+// Another prompt that begins with the same block has its pages from there, and waits for none.
+TEST(PeerStore, APromptThatBeginsAlikeDoesNotWait) {
+  ServingPeer serving;
+  serving.pages.add(0);
+  PeerStoreOptions options = quick_peer_options({});
+  options.wait_ns = 20'000'000'000;
+  FetchingPeer fetching(std::move(options));
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  EXPECT_GT(fetching.store().expect(hashes_of(keys_of(0, 4)), origin), 0);
+  std::vector<kv::PageKey> alike = keys_of(0, 1);
+  for (const kv::PageKey& key : keys_of(7, 9)) alike.push_back(key);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(fetching.find(alike), 1u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 15s);
+}
+
 // A prompt of two requests is handed over twice between two looks of the listener.
 TEST(PeerStore, AnswersOnceWhereAPromptIsHandedOverAgainAndAgain) {
   ServingPeer serving;

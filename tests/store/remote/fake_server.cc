@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace pagoda::store {
 
@@ -81,11 +82,15 @@ FakeServer::FakeServer(Script script) : script_(std::move(script)) {
 
 void FakeServer::accept_all() {
   while (true) {
-    const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    sockaddr_in from = {};
+    socklen_t bytes = sizeof from;
+    const int client = accept4(listener_, reinterpret_cast<sockaddr*>(&from), &bytes, SOCK_CLOEXEC);
     if (client < 0) return;
     const int on = 1;
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::lock_guard lock(mutex_);
+    ports_.push_back(from.sin_port);
+    accepted_.notify_all();
     sockets_.push_back(client);
     sessions_.emplace_back([this, client] {
       Peer peer(client);
@@ -93,6 +98,23 @@ void FakeServer::accept_all() {
       shutdown(client, SHUT_RDWR);
     });
   }
+}
+
+std::size_t FakeServer::visits_until_now() {
+  const int visitor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port_));
+  socklen_t bytes = sizeof address;
+  if (connect(visitor, reinterpret_cast<sockaddr*>(&address), bytes) != 0) std::abort();
+  getsockname(visitor, reinterpret_cast<sockaddr*>(&address), &bytes);
+  std::unique_lock lock(mutex_);
+  const auto own = [&] { return std::find(ports_.begin(), ports_.end(), address.sin_port); };
+  accepted_.wait(lock, [&] { return own() != ports_.end(); });
+  const auto before = static_cast<std::size_t>(own() - ports_.begin());
+  close(visitor);
+  return before - own_visits_++;
 }
 
 FakeServer::~FakeServer() {

@@ -2,7 +2,9 @@
 // thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -38,6 +40,9 @@ class FakeServer {
   ~FakeServer();
 
   int port() const { return port_; }
+  // Connections that clients made before this call, also those that they closed at once: a
+  // connection of its own comes behind them and is waited for.
+  std::size_t visits_until_now();
   std::string redis_url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
   std::string memcached_url() const { return "memcached://127.0.0.1:" + std::to_string(port_); }
 
@@ -48,6 +53,9 @@ class FakeServer {
   int listener_;
   int port_;
   std::mutex mutex_;
+  std::condition_variable accepted_;
+  std::vector<std::uint16_t> ports_;  // of the clients, in their order
+  std::size_t own_visits_ = 0;
   std::vector<int> sockets_;
   std::vector<std::thread> sessions_;
   std::thread acceptor_;
