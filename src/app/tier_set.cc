@@ -272,6 +272,10 @@ std::optional<store::PeerServed> TierSet::peer_served() const {
   return listener_ ? std::optional(listener_->served()) : std::nullopt;
 }
 
+Status TierSet::reload_certificate() {
+  return listener_ ? listener_->reload_certificate() : ok_status();
+}
+
 std::string TierSet::remote_line() const {
   const auto deadline = std::chrono::steady_clock::now() + kFirstConnection;
   kv::StoreStats now = remote_->stats();

@@ -87,6 +87,8 @@ class TierSet {
   store::PeerAddress peer_source() const;
   // Counts what is served to other servers; nothing: pages are served to nobody.
   std::optional<store::PeerServed> peer_served() const;
+  // Reads the certificate again by which pages are served. An error: the old one stays.
+  Status reload_certificate();
   // Nothing runs, or something does: the scrub waits for it.
   void set_idle(bool is_idle);
 

@@ -56,7 +56,8 @@ void reload(app::KeySource& source, engine::Engine& engine, server::Server& serv
   } else {
     terminal::print_warning(fmt::format("the old keys stay: {}", keys.error().message));
   }
-  const Status certificate = server.reload_certificate();
+  Status certificate = server.reload_certificate();
+  if (certificate.ok() && tier_set != nullptr) certificate = tier_set->reload_certificate();
   if (!certificate.ok()) {
     terminal::print_warning(
         fmt::format("the old certificate stays: {}", certificate.error().message));

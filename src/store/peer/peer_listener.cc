@@ -79,7 +79,7 @@ Result<std::unique_ptr<PeerListener>> PeerListener::open(PeerListenerOptions opt
   ASSIGN_OR_RETURN(const int socket, bind_socket(options.address));
   std::unique_ptr<PeerListener> listener(
       new PeerListener(std::move(options), socket, port_of(socket)));
-  if (tls) listener->tls_ = std::make_unique<net::TlsServer>(*std::move(tls));
+  if (tls) listener->tls_ = std::make_unique<const net::TlsServer>(*std::move(tls));
   listener->staging_ = std::move(staging);
   return listener;
 }
@@ -119,6 +119,15 @@ PeerServed PeerListener::served() const {
           .bytes_sent = bytes_sent_};
 }
 
+Status PeerListener::reload_certificate() {
+  if (!has_tls()) return ok_status();
+  ASSIGN_OR_RETURN(net::TlsServer read,
+                   net::TlsServer::load(options_.tls_certificate, options_.tls_key));
+  auto tls = std::make_unique<const net::TlsServer>(std::move(read));
+  mail_->leave([&](Mail& mail) { mail.letters.certificate = std::move(tls); });
+  return ok_status();
+}
+
 void PeerListener::take(std::vector<kv::LeasedPage> pages, std::vector<kv::BlockHash> prompt) {
   if (options_.copier && !options_.copier->order().ok()) {
     std::vector<kv::BlockId> blocks;
@@ -154,6 +163,7 @@ void PeerListener::run() {
 
 void PeerListener::take_mail() {
   Mail::Letters letters = mail_->take();
+  if (letters.certificate) tls_ = std::move(letters.certificate);
   for (Mail::Letters::Prompt& prompt : letters.taken) {
     wake_waiting(prompt.blocks);
     hold(LeaseBook::kNobody, std::move(prompt.pages));

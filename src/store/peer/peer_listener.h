@@ -79,7 +79,9 @@ class PeerListener final : public kv::PageLessee {
   void stop();
 
   std::uint16_t port() const { return port_; }
-  bool has_tls() const { return tls_ != nullptr; }
+  bool has_tls() const { return !options_.tls_certificate.empty(); }
+  // Reads the files of the certificate again, for clients to come. An error: the old one stays.
+  Status reload_certificate();
   PeerServed served() const;
 
   // kv::PageLessee
@@ -129,7 +131,6 @@ class PeerListener final : public kv::PageLessee {
   PeerListenerOptions options_;
   const int socket_;
   const std::uint16_t port_;
-  std::unique_ptr<net::TlsServer> tls_;
   PageCipher cipher_;
   kv::HostMemory staging_ = {};  // a page, where there is a copier
   SteadyClock clock_;
@@ -138,6 +139,7 @@ class PeerListener final : public kv::PageLessee {
   const std::shared_ptr<Mail> mail_;
 
   // The listener's thread owns these.
+  std::unique_ptr<const net::TlsServer> tls_;
   LeaseBook book_;
   LeaseBook::Ended ended_;
   std::map<LeaseBook::Holder, std::unique_ptr<PeerConnection>> clients_;

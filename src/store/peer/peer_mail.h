@@ -24,6 +24,7 @@ struct PeerListener::Mail {
     };
     std::vector<Prompt> taken;
     std::vector<std::optional<kv::OwnerTag>> revoked;
+    std::unique_ptr<const net::TlsServer> certificate;  // null: as before
   };
 
   template <class Change>

@@ -312,40 +312,67 @@ TEST(PeerStore, APeerThatComesBackIsUsedAgain) {
   listener->stop();
 }
 
-TEST(PeerStore, OverTlsItMustProveWhoItIs) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("pagoda_peer_tls_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string certificate = folder / "certificate.pem";
-  const std::string key = folder / "key.pem";
-  const std::string other = folder / "other.pem";
-  for (const std::string& to : {other, certificate}) {
-    const std::string command =
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
-        "/CN=pagoda -addext subjectAltName=IP:127.0.0.1 -keyout " +
-        key + " -out " + to + " 2>/dev/null";
-    ASSERT_EQ(std::system(command.c_str()), 0);
+// Makes a certificate of its own and its key as files, in place of those that are there.
+void make_certificate(const std::string& certificate, const std::string& key) {
+  const std::string command =
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+      "/CN=pagoda -addext subjectAltName=IP:127.0.0.1 -keyout " +
+      key + " -out " + certificate + " 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+}
+
+class PeerTls : public testing::Test {
+ protected:
+  PeerTls() {
+    std::filesystem::create_directories(folder_);
+    make_certificate(other_, key_);
+    make_certificate(certificate_, key_);
   }
-  {
-    ServingPeer serving({.tls_certificate = certificate, .tls_key = key});
-    for (std::uint32_t i = 0; i < 50; ++i) serving.pages.add(i);
-    PeerStoreOptions options = quick_peer_options({serving.address()});
+  ~PeerTls() override { std::filesystem::remove_all(folder_); }
+  PeerStoreOptions trusts(const std::string& certificate, const PeerAddress& peer) const {
+    PeerStoreOptions options = quick_peer_options({peer});
     options.has_tls = true;
     options.tls_ca_file = certificate;
-    FetchingPeer trusting(options);
-    ASSERT_TRUE(trusting.connects());
-    EXPECT_EQ(trusting.find(keys_of(0, 50)), 50u);
-    for (std::uint32_t i = 0; i < 50; ++i) EXPECT_EQ(trusting.read(i), StoreFault::kNone) << i;
-    options.tls_ca_file = other;
-    FetchingPeer untrusting(options);
-    EXPECT_TRUE(untrusting.notes.comes("certificate"));
-    PeerStoreOptions without = quick_peer_options({serving.address()});
-    without.connect_timeout_ns = 300'000'000;
-    FetchingPeer plain(without);
-    EXPECT_TRUE(plain.notes.comes("no pages from"));
-    EXPECT_EQ(plain.find(keys_of(0, 1)), 0u);
+    return options;
   }
-  std::filesystem::remove_all(folder);
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("pagoda_peer_tls_" + std::to_string(::getpid()));
+  const std::string certificate_ = folder_ / "certificate.pem";
+  const std::string key_ = folder_ / "key.pem";
+  const std::string other_ = folder_ / "other.pem";
+};
+
+TEST_F(PeerTls, AServerMustProveWhoItIs) {
+  ServingPeer serving({.tls_certificate = certificate_, .tls_key = key_});
+  for (std::uint32_t i = 0; i < 50; ++i) serving.pages.add(i);
+  FetchingPeer trusting(trusts(certificate_, serving.address()));
+  ASSERT_TRUE(trusting.connects());
+  EXPECT_EQ(trusting.find(keys_of(0, 50)), 50u);
+  for (std::uint32_t i = 0; i < 50; ++i) EXPECT_EQ(trusting.read(i), StoreFault::kNone) << i;
+  FetchingPeer untrusting(trusts(other_, serving.address()));
+  EXPECT_TRUE(untrusting.notes.comes("certificate"));
+  PeerStoreOptions without = quick_peer_options({serving.address()});
+  without.connect_timeout_ns = 300'000'000;
+  FetchingPeer plain(without);
+  EXPECT_TRUE(plain.notes.comes("no pages from"));
+  EXPECT_EQ(plain.find(keys_of(0, 1)), 0u);
+}
+
+TEST_F(PeerTls, ARenewedCertificateIsForClientsToCome) {
+  ServingPeer serving({.tls_certificate = certificate_, .tls_key = key_});
+  serving.pages.add(1);
+  FetchingPeer before(trusts(certificate_, serving.address()));
+  ASSERT_TRUE(before.connects());
+  make_certificate(certificate_, key_);
+  ASSERT_TRUE(serving.listener->reload_certificate().ok());
+  FetchingPeer after(trusts(certificate_, serving.address()));
+  EXPECT_TRUE(after.connects());
+  EXPECT_EQ(before.find(keys_of(1, 2)), 1u) << "who is connected stays so";
+  std::filesystem::remove(key_);
+  EXPECT_FALSE(serving.listener->reload_certificate().ok());
+  FetchingPeer later(trusts(certificate_, serving.address()));
+  EXPECT_TRUE(later.connects()) << "the old one stays";
 }
 
 // Both threads sleep while nobody asks for anything.
