@@ -33,9 +33,11 @@ void Planner::plan_admissions(const SchedulerView& now) {
 void Planner::walk_waiting(const SchedulerView& now) {
   walk_.start(now.waiting, now.tenants);
   walk_.prefer([&](TenantId tenant) { return shares_.wants_little(tenant); });
-  for (std::uint32_t looked_at = 0; looked_at < options_.candidates_max; ++looked_at) {
+  for (std::uint32_t looked_at = 0; looked_at < options_.candidates_max;) {
     SequenceTask* const task = sequences_left_ > 0 ? walk_.next() : nullptr;
     if (task == nullptr) break;
+    // However many wait for pages from outside, those behind them are looked at.
+    looked_at += task->awaits_load ? 0 : 1;
     const std::uint64_t tokens_allowed = std::min(token_budget_, shares_.left(task->tenant));
     if (tokens_allowed == 0 && may_start(task->waits_for)) {
       walk_.close_tenant();
@@ -46,6 +48,7 @@ void Planner::walk_waiting(const SchedulerView& now) {
       plan_.deferred.push_back(*deferred);
       if (deferred->reason == WaitReason::kTenant) walk_.close_tenant();
       if (deferred->reason == WaitReason::kContextClass) walk_.close_class();
+      if (!did_not_fit(deferred->reason)) continue;  // nobody is passed for long
     } else if (task->load_wants_room || matched(*task, tokens_behind) < task->tokens_seen_in_pool) {
       plan_.load.push_back(task);
       plan_.deferred.push_back({.task = task, .reason = WaitReason::kLoad});

@@ -100,6 +100,11 @@ const PlannerCase kBlocks[] = {
      .plan = "a?blocks b?blocks",
      .blocks = 6,
      .candidates_max = 2},
+    {.name = "ThoseThatWaitForPagesHideNobody",
+     .tasks = {waiting('a', 4, {.awaits_load = true}), waiting('b', 4, {.awaits_load = true}),
+               waiting('c', 4)},
+     .plan = ">c+4 a?load/1 b?load/1",
+     .candidates_max = 1},
 };
 INSTANTIATE_TEST_SUITE_P(OfBlocks, PlannedAdmissions, testing::ValuesIn(kBlocks), row_name);
 

@@ -79,6 +79,10 @@ struct Load {
 
   LoadBlock& at(std::uint64_t block) { return blocks[block - first]; }
   const LoadBlock& at(std::uint64_t block) const { return blocks[block - first]; }
+  // Another server is asked to wait for pages that it still computes.
+  bool is_expecting(std::int64_t now_ns) const {
+    return stage == LoadStage::kLookup && now_ns < task->load_until_ns;
+  }
 };
 
 }  // namespace pagoda::engine

@@ -54,7 +54,7 @@ void Loader::begin(Load& load, std::int64_t now_ns) {
   load.committed = load.end = load.first;
   load.stage = LoadStage::kNew;
   if (load.first == load.hashes.size()) return rest(load);  // the pool has every block
-  if (bringing_the_same(load) != nullptr) return;
+  if (bringing_the_same(load, now_ns) != nullptr) return;
   load.stage = LoadStage::kLookup;
   load.last_page_ns = now_ns;
   load.blocks.clear();
@@ -80,10 +80,11 @@ void Loader::hash_blocks(Load& load) {
   ASSERT(named.ok(), "the scope's salt and the block size are within the hasher's limits");
 }
 
-// Returns another load that is about to bring this one's first block: no page is read twice.
-const Load* Loader::bringing_the_same(const Load& load) const {
+// Returns another load that is about to bring this one's first block: no page is read twice. What
+// another server was only asked to wait for binds nobody but the request that it was promised to.
+const Load* Loader::bringing_the_same(const Load& load, std::int64_t now_ns) const {
   for (const auto& other : loads_) {
-    if (other.get() == &load || other->task == nullptr) continue;
+    if (other.get() == &load || other->task == nullptr || other->is_expecting(now_ns)) continue;
     const bool busy = other->stage == LoadStage::kLookup || other->stage == LoadStage::kReading;
     const bool has = other->stage == LoadStage::kLookup || load.first < other->end;
     if (busy && has && load.first < other->hashes.size() &&

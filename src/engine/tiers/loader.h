@@ -88,7 +88,7 @@ class Loader {
   bool loses_turn(Load& load);
   void refuse(Load& load);
   std::uint64_t blocks_spare(bool has_turn) const;
-  const Load* bringing_the_same(const Load& load) const;
+  const Load* bringing_the_same(const Load& load, std::int64_t now_ns) const;
   kv::PageKey key_of(const Load& load, std::uint64_t block, std::uint32_t group) const;
   kv::OwnerTag owner_of(const Load& load, std::uint64_t block) const;
   std::uint64_t block_tokens() const { return cache_.options().block_tokens; }

@@ -30,8 +30,7 @@ void Loader::poll(Load& load, std::uint32_t& active, std::int64_t now_ns) {
   const bool has_place = active < options_.loads_max || load.task->load_has_room;
   if (!can_begin(load) || (has_place && may_begin(load))) {
     // Who waits for what another server still computes takes no place of those who load.
-    const bool is_expecting = load.stage == LoadStage::kLookup && now_ns < task.load_until_ns;
-    active += is_expecting ? 0 : 1;
+    active += load.is_expecting(now_ns) ? 0 : 1;
     advance(load, now_ns);
   }
   if (load.task != nullptr) decide(load, now_ns);
@@ -225,7 +224,7 @@ bool Loader::worth_waiting(const Load& load, std::int64_t now_ns) const {
   switch (load.stage) {
     case LoadStage::kNew: {
       if (!space_) return now_ns - load.arrived_ns < options_.space_wait_ns;
-      const Load* const other = load.hashes.empty() ? nullptr : bringing_the_same(load);
+      const Load* const other = load.hashes.empty() ? nullptr : bringing_the_same(load, now_ns);
       if (other == nullptr) return false;
       return other->is_prefetch ? ends_first(*other, now_ns) : other->task->awaits_load;
     }

@@ -36,11 +36,8 @@ Status PeerConnection::receive(const PeerSession::Terms& terms, std::size_t out_
     std::string reply;
     RETURN_IF_ERROR(session_->feed(std::string_view(room.data(), bytes), reply, requests));
     if (!reply.empty()) put(std::move(reply));
-    if (requests.size() > kRequestsMax) {
-      return Error{ErrorCode::kOutOfRange, "it asks for more than it may at a time"};
-    }
     read += bytes;
-    has_more_ = read >= kRoundBytes;
+    has_more_ = read >= kRoundBytes || requests.size() >= kRequestsMax;
     if (has_more_) break;
   }
   return ok_status();

@@ -126,6 +126,10 @@ std::string read_frame(const ReadFrame& frame) {
       .finish();
 }
 
+std::string withdraw_frame(const WithdrawFrame& frame) {
+  return FrameWriter(FrameType::kWithdraw).number(frame.number).finish();
+}
+
 std::string fault_frame(std::uint64_t number, kv::StoreFault fault) {
   const std::array<char, 1> code = {static_cast<char>(fault)};
   return FrameWriter(FrameType::kPage).number(number).bytes(code).finish();
@@ -196,6 +200,11 @@ std::optional<ReadFrame> read_read(std::string_view body) {
   frame.key.group = fields.number32();
   fields.bytes(frame.owner.bytes);
   return if_whole(fields, frame);
+}
+
+std::optional<WithdrawFrame> read_withdraw(std::string_view body) {
+  FrameFields fields(body);
+  return if_whole(fields, WithdrawFrame{.number = fields.number64()});
 }
 
 std::optional<PageFrame> read_page(std::string_view body) {

@@ -7,12 +7,13 @@
 //   proof      client  32 bytes: a nonce, 32 bytes: its proof, 8 bytes: its deployment
 //   welcome    server  32 bytes: its proof, 8 bytes: its deployment
 //   find       client  8 bytes: a number; 4: milliseconds to wait for pages that are being
-//   computed;
-//                      16: space; 4: count of keys; 32 + 4 each: hash, group
+//                      computed; 16: space; 4: count of keys; 32 + 4 each: hash, group
 //   found      server  8 bytes: the number; 4: how many of the first keys are there, and leased
 //   read       client  8 bytes: a number; 16: space; 32: hash; 4: group; 8: owner
 //   page       server  8 bytes: the number; 1: a StoreFault; without one, the page's record
 //                      (store/page_record.h)
+//   withdraw   client  8 bytes: the number of a find whose answer nobody waits for any more; there
+//                      may be one on its way
 //
 // Until the proof was checked the server sends nothing but its challenge, and takes nothing but a
 // proof. Pure functions.
@@ -39,6 +40,7 @@ enum class FrameType : std::uint8_t {
   kFound,
   kRead,
   kPage,
+  kWithdraw,
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 5;
@@ -75,6 +77,9 @@ struct ReadFrame {
   kv::PageKey key = {};
   kv::OwnerTag owner = {};
 };
+struct WithdrawFrame {
+  std::uint64_t number = 0;
+};
 struct PageFrame {
   std::uint64_t number = 0;
   kv::StoreFault fault = kv::StoreFault::kNone;
@@ -87,6 +92,7 @@ std::string welcome_frame(const WelcomeFrame& frame);
 std::string find_frame(const FindFrame& frame);
 std::string found_frame(const FoundFrame& frame);
 std::string read_frame(const ReadFrame& frame);
+std::string withdraw_frame(const WithdrawFrame& frame);
 std::string fault_frame(std::uint64_t number, kv::StoreFault fault);
 // Makes a page frame with room for a record of so many bytes at its end.
 std::string page_frame(std::uint64_t number, std::size_t record_bytes);
@@ -98,6 +104,7 @@ std::optional<WelcomeFrame> read_welcome(std::string_view body);
 std::optional<FindFrame> read_find(std::string_view body);
 std::optional<FoundFrame> read_found(std::string_view body);
 std::optional<ReadFrame> read_read(std::string_view body);
+std::optional<WithdrawFrame> read_withdraw(std::string_view body);
 std::optional<PageFrame> read_page(std::string_view body);
 
 struct PeerFrame {

@@ -170,7 +170,7 @@ void PeerListener::take_mail() {
   }
   for (const std::uint64_t number : std::exchange(woken_, {})) settle(number);
   for (auto& [find, pages] : letters.found) take_found(find, std::move(pages));
-  for (auto& [client, pages] : letters.pages) take_page(client, std::move(pages));
+  for (auto& [client, key, pages] : letters.pages) take_page(client, key, std::move(pages));
   for (const auto& owner : letters.revoked) book_.revoke(owner, ended_);
 }
 
@@ -261,9 +261,9 @@ void PeerListener::end_what_is_over() {
     if (client->is_over()) book_.end_all(number, ended_);
   }
   std::erase_if(clients_, [](const auto& client) { return client.second->is_over(); });
-  std::erase_if(finds_, [&](const auto& find) {
-    return find.second.is_waiting && client_of(find.second.client) == nullptr;
-  });
+  for (auto find = finds_.begin(); find != finds_.end();) {
+    find = client_of(find->second.client) == nullptr ? forget(find) : std::next(find);
+  }
   std::vector<std::uint64_t> overdue;
   for (const auto& [number, find] : finds_) {
     if (find.is_waiting && now_ns >= find.wait_until_ns) overdue.push_back(number);

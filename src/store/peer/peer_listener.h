@@ -51,6 +51,7 @@ struct PeerListenerOptions {
   // So many clients may have proven to have the key, and as many more be about to. Where these are
   // too many the oldest is let go, so that strangers who stay keep nobody out.
   std::size_t connections_max = 64;
+  std::size_t find_keys_max = 1u << 20;   // of all finds that are not answered yet
   std::size_t out_bytes_max = 16u << 20;  // of a connection; one page always fits
   // Where pages are not in this process's memory.
   std::unique_ptr<kv::PageCopier> copier = {};
@@ -97,6 +98,7 @@ class PeerListener final : public kv::PageLessee {
     std::int64_t wait_until_ns = 0;
     bool is_waiting = false;  // for pages that are being computed; else the lessor was asked
   };
+  using Finds = std::map<std::uint64_t, OpenFind>;
   // Other threads leave it for the listener's.
   struct Mail;
 
@@ -109,13 +111,17 @@ class PeerListener final : public kv::PageLessee {
   void move(PeerConnection& client);
   bool welcomes(PeerConnection& client);
   void take_requests(PeerConnection& client, std::vector<PeerRequest> requests);
+  void begin_find(PeerConnection& client, FindFrame asked);
+  void withdraw(PeerConnection& client, std::uint64_t number_of_client);
+  Finds::iterator forget(Finds::iterator find);
   void settle(std::uint64_t number);
   void answer(std::uint64_t number);
   void take_found(std::uint64_t number, std::vector<kv::LeasedPage> pages);
   void wake_waiting(const std::vector<kv::BlockHash>& prompt);
   void send_pages(PeerConnection& client);
   bool send_page(PeerConnection& client, const ReadFrame& asked);
-  void take_page(LeaseBook::Holder client, std::vector<kv::LeasedPage> pages);
+  void take_page(LeaseBook::Holder number, const kv::PageKey& key,
+                 std::vector<kv::LeasedPage> pages);
   void hold(LeaseBook::Holder holder, std::vector<kv::LeasedPage> pages);
   void ask(std::vector<kv::PageKey> keys,
            std::function<void(Mail&, std::vector<kv::LeasedPage>)> leave);
@@ -144,7 +150,8 @@ class PeerListener final : public kv::PageLessee {
   LeaseBook::Ended ended_;
   std::map<LeaseBook::Holder, std::unique_ptr<PeerConnection>> clients_;
   LeaseBook::Holder next_client_ = 1;
-  std::map<std::uint64_t, OpenFind> finds_;
+  Finds finds_;
+  std::size_t find_keys_ = 0;  // of all of them
   std::uint64_t next_find_ = 1;
   std::vector<std::uint64_t> woken_;  // finds whose pages were handed over just now
   std::int64_t accept_again_ns_ = 0;  // no descriptor was left

@@ -186,9 +186,12 @@ void PeerLoop::advance(std::uint64_t number) {
   }
 }
 
-// The link's answer, should it come, is not waited for any more.
-void PeerLoop::forget_find(const OpenLookup& open) {
-  if (open.is_sent) --link_of(open.links[open.next_link])->finds_open;
+// The link's answer, should it come, is not waited for any more, and need not be made.
+void PeerLoop::forget_find(std::uint64_t number, const OpenLookup& open) {
+  if (!open.is_sent) return;
+  PeerLink* const link = link_of(open.links[open.next_link]);
+  link->send(withdraw_frame({number}));
+  --link->finds_open;
 }
 
 void PeerLoop::end(std::uint64_t number, StoreFault fault) {
@@ -225,7 +228,7 @@ void PeerLoop::cancel(const std::vector<kv::StoreTicket>& tickets) {
   std::vector<std::uint64_t> over;
   for (const auto& [number, open] : lookups_) {
     if (!is_cancelled(open.asked.ticket)) continue;
-    forget_find(open);
+    forget_find(number, open);
     over.push_back(number);
   }
   for (const std::uint64_t number : over) end(number, StoreFault::kCancelled);
@@ -351,7 +354,7 @@ void PeerLoop::expire() {
   for (const auto& [number, open] : lookups_) {
     if (now_ns < open.deadline_ns) continue;
     if (open.is_sent) late.insert(open.links[open.next_link]);
-    forget_find(open);
+    forget_find(number, open);
     over.push_back(number);
   }
   for (const std::uint64_t number : over) end(number, StoreFault::kTimeout);

@@ -60,7 +60,7 @@ class PeerLoop {
   bool forget_unused_link();
   bool is_asked(LinkId id) const;
   void advance(std::uint64_t number);
-  void forget_find(const OpenLookup& open);
+  void forget_find(std::uint64_t number, const OpenLookup& open);
   void end(std::uint64_t number, kv::StoreFault fault);
   void launch_reads();
   void cancel(const std::vector<kv::StoreTicket>& tickets);

@@ -16,8 +16,13 @@ namespace pagoda::store {
 // Shared: an answer of the cache may come after the listener is gone.
 struct PeerListener::Mail {
   struct Letters {
-    std::vector<std::pair<std::uint64_t, std::vector<kv::LeasedPage>>> found;      // of a find
-    std::vector<std::pair<LeaseBook::Holder, std::vector<kv::LeasedPage>>> pages;  // of a read
+    std::vector<std::pair<std::uint64_t, std::vector<kv::LeasedPage>>> found;  // of a find
+    struct Page {  // of a read: one or none
+      LeaseBook::Holder client = 0;
+      kv::PageKey key = {};
+      std::vector<kv::LeasedPage> pages;
+    };
+    std::vector<Page> pages;
     struct Prompt {
       std::vector<kv::LeasedPage> pages;
       std::vector<kv::BlockHash> blocks;

@@ -55,25 +55,53 @@ bool PeerListener::welcomes(PeerConnection& client) {
 
 void PeerListener::take_requests(PeerConnection& client, std::vector<PeerRequest> requests) {
   for (PeerRequest& request : requests) {
+    if (const auto* const withdrawn = std::get_if<WithdrawFrame>(&request)) {
+      withdraw(client, withdrawn->number);
+      continue;
+    }
     const bool is_read = std::holds_alternative<ReadFrame>(request);
     const std::size_t open = is_read ? client.reads().size() : client.finds_open;
     if (open >= PeerConnection::kRequestsMax) {
       return refuse(client, "it asks for more than it may at a time");
     }
-    if (const auto* const read = std::get_if<ReadFrame>(&request)) {
-      client.reads().push_back({*read});
-      continue;
+    if (is_read) {
+      client.reads().push_back({std::get<ReadFrame>(request)});
+    } else {
+      begin_find(client, std::get<FindFrame>(std::move(request)));
     }
-    FindFrame& find = std::get<FindFrame>(request);
-    const std::int64_t wait_ns =
-        std::min(std::int64_t{find.wait_ms} * 1'000'000, options_.wait_ns_max);
-    const std::uint64_t number = next_find_++;
-    finds_.emplace(number, OpenFind{.client = client.number(),
-                                    .asked = std::move(find),
-                                    .wait_until_ns = clock_.now_ns() + wait_ns});
-    ++client.finds_open;
-    settle(number);
   }
+}
+
+// Where others ask for very much, there is nothing for the client.
+void PeerListener::begin_find(PeerConnection& client, FindFrame asked) {
+  if (find_keys_ + asked.keys.size() > options_.find_keys_max) {
+    client.put(found_frame({.number = asked.number, .keys_found = 0}));
+    return;
+  }
+  const std::int64_t wait_ns =
+      std::min(std::int64_t{asked.wait_ms} * 1'000'000, options_.wait_ns_max);
+  const std::uint64_t number = next_find_++;
+  find_keys_ += asked.keys.size();
+  finds_.emplace(number, OpenFind{.client = client.number(),
+                                  .asked = std::move(asked),
+                                  .wait_until_ns = clock_.now_ns() + wait_ns});
+  ++client.finds_open;
+  settle(number);
+}
+
+// Pages that the cache was asked for come all the same, and are given back then.
+void PeerListener::withdraw(PeerConnection& client, std::uint64_t number_of_client) {
+  const auto at = std::find_if(finds_.begin(), finds_.end(), [&](const auto& find) {
+    return find.second.client == client.number() && find.second.asked.number == number_of_client;
+  });
+  if (at == finds_.end()) return;  // its answer is on its way
+  --client.finds_open;
+  forget(at);
+}
+
+PeerListener::Finds::iterator PeerListener::forget(Finds::iterator find) {
+  find_keys_ -= find->second.asked.keys.size();
+  return finds_.erase(find);
 }
 
 // Pages of a prompt that was handed over are there already; the cache is asked for the others.
@@ -102,14 +130,14 @@ void PeerListener::answer(std::uint64_t number) {
     --client->finds_open;
     has_more_ = true;
   }
-  finds_.erase(find);
+  forget(find);
 }
 
 void PeerListener::take_found(std::uint64_t number, std::vector<kv::LeasedPage> pages) {
   const auto at = finds_.find(number);
   if (at == finds_.end() || client_of(at->second.client) == nullptr) {
     for (const kv::LeasedPage& page : pages) ended_.push_back(page.block);
-    finds_.erase(number);
+    if (at != finds_.end()) forget(at);
     return;
   }
   OpenFind& find = at->second;
@@ -141,10 +169,10 @@ void PeerListener::send_pages(PeerConnection& client) {
     if (!send_page(client, read.asked)) {
       if (!read.is_absent) {
         if (std::exchange(read.is_looked_for, true)) return;
-        return ask({read.asked.key},
-                   [number = client.number()](Mail& mail, std::vector<kv::LeasedPage> pages) {
-                     mail.letters.pages.emplace_back(number, std::move(pages));
-                   });
+        return ask({read.asked.key}, [number = client.number(), key = read.asked.key](
+                                         Mail& mail, std::vector<kv::LeasedPage> pages) {
+          mail.letters.pages.push_back({number, key, std::move(pages)});
+        });
       }
       client.put(fault_frame(read.asked.number, StoreFault::kAbsent));
     }
@@ -181,9 +209,13 @@ bool PeerListener::send_page(PeerConnection& client, const ReadFrame& asked) {
   return true;
 }
 
-void PeerListener::take_page(LeaseBook::Holder number, std::vector<kv::LeasedPage> pages) {
+// The page may have been sent meanwhile: a prompt that was handed over had it.
+void PeerListener::take_page(LeaseBook::Holder number, const kv::PageKey& key,
+                             std::vector<kv::LeasedPage> pages) {
   PeerConnection* const client = client_of(number);
-  if (client == nullptr || client->reads().empty()) {
+  const bool is_wanted =
+      client != nullptr && !client->reads().empty() && client->reads().front().asked.key == key;
+  if (!is_wanted) {
     for (const kv::LeasedPage& page : pages) ended_.push_back(page.block);
     return;
   }

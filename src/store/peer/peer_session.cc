@@ -28,6 +28,11 @@ Status PeerSession::take(const PeerFrame& frame, std::string& reply,
       requests.emplace_back(*std::move(read));
       return ok_status();
     }
+  } else if (frame.type == FrameType::kWithdraw) {
+    if (const std::optional<WithdrawFrame> withdrawn = read_withdraw(frame.body)) {
+      requests.emplace_back(*withdrawn);
+      return ok_status();
+    }
   }
   return Error{ErrorCode::kCorrupt, "it sent no request"};
 }

@@ -15,7 +15,7 @@
 
 namespace pagoda::store {
 
-using PeerRequest = std::variant<FindFrame, ReadFrame>;
+using PeerRequest = std::variant<FindFrame, ReadFrame, WithdrawFrame>;
 
 class PeerSession {
  public:

@@ -1,5 +1,5 @@
-// ScriptedStore is a tier whose reads, and if asked writes, end when and how a test says. Lookups
-// end at once.
+// ScriptedStore is a tier whose reads, and if asked writes and lookups, end when and how a test
+// says.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,23 @@ class ScriptedStore final : public kv::PageStore {
  public:
   std::string_view name() const override { return "scripted"; }
   bool asks_network() const override { return is_remote; }
-  std::optional<std::size_t> find(kv::StoreTicket /*ticket*/,
+  std::optional<std::size_t> find(kv::StoreTicket ticket,
                                   std::span<const kv::PageKey> keys) override {
     ++finds;
+    if (holds_finds) {
+      held_finds.push_back(ticket);
+      return std::nullopt;
+    }
     const auto absent = std::find_if(keys.begin(), keys.end(),
                                      [&](const auto& key) { return !pages.contains(key); });
     return static_cast<std::size_t>(absent - keys.begin());
   }
   bool keeps(const kv::PageKey& key) override { return pages.contains(key); }
+
+  std::int64_t expect(std::span<const kv::BlockHash> /*hashes*/,
+                      const kv::PageOrigin& /*origin*/) override {
+    return expects_ns;
+  }
 
   void read(kv::PageRead read) override {
     reads.push_back(std::move(read));
@@ -77,6 +86,11 @@ class ScriptedStore final : public kv::PageStore {
       return true;
     });
   }
+  // Ends the lookups that were held: nothing is there.
+  void end_finds() {
+    for (const kv::StoreTicket ticket : held_finds) ended_.push_back({.ticket = ticket});
+    held_finds.clear();
+  }
   void end_writes() {
     for (const kv::PageWrite& write : writes) keep(write);
     writes.clear();
@@ -89,7 +103,10 @@ class ScriptedStore final : public kv::PageStore {
   std::map<kv::PageKey, Page> pages;
   std::vector<kv::PageRead> reads;    // running reads
   std::vector<kv::PageWrite> writes;  // running writes, while they are held
+  std::vector<kv::StoreTicket> held_finds;
   bool holds_reads = true;
+  bool holds_finds = false;
+  std::int64_t expects_ns = 0;  // how long pages are waited for that another server computes
   bool holds_writes = false;
   bool is_busy = false;  // too much waits already: the store takes no write now
   bool is_remote = false;

@@ -156,9 +156,15 @@ TEST(SpeculationApi, FieldsOfAWrongKindAreRefusedByTheirName) {
   EXPECT_THAT(refusal({{"prediction", {{"type", "content"}}}}), HasSubstr("prediction.content"));
   EXPECT_THAT(refusal({{"prediction", {{"type", "content"}, {"content", 3}}}}),
               HasSubstr("prediction.content"));
-  EXPECT_THAT(
-      refusal({{"prediction", {{"type", "content"}, {"content", repeated(" Tom ran.", 400)}}}}),
-      HasSubstr("more than 512 tokens"));
+}
+
+// Drafts refuse nothing: of a prediction that no answer can be as long as, a part is taken.
+TEST(SpeculationApi, APredictionBeyondTheContextIsCut) {
+  StoryFixture& fixture = speculation_fixture();
+  const Json plain = fixture.complete(drafted_body(Json::object()));
+  const Json predicted = fixture.complete(drafted_body(
+      {{"prediction", {{"type", "content"}, {"content", repeated(" Tom ran.", 4000)}}}}));
+  EXPECT_EQ(predicted["choices"][0]["text"], plain["choices"][0]["text"]);
 }
 
 TEST(SpeculationApi, ARequestMayHaveFewDraftTokensOrNone) {

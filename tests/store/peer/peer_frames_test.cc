@@ -75,6 +75,7 @@ TEST(PeerFrames, HaveTheBytesThatTheDrawingSays) {
                                             .text));
   EXPECT_EQ(fault_frame(3, kv::StoreFault::kAbsent),
             framed(7, Bytes{}.number(3, 8).number(1, 1).text));
+  EXPECT_EQ(withdraw_frame({.number = 77}), framed(8, Bytes{}.number(77, 8).text));
 }
 
 TEST(PeerFrames, AreReadAsTheyWereWritten) {
@@ -115,6 +116,8 @@ TEST(PeerFrames, AreRefusedWhenCutOrLengthened) {
   refuses(found_frame({}), [](std::string_view body) { return read_found(body).has_value(); });
   refuses(read_frame(sample_read()),
           [](std::string_view body) { return read_read(body).has_value(); });
+  refuses(withdraw_frame({.number = 1}),
+          [](std::string_view body) { return read_withdraw(body).has_value(); });
   refuses(fault_frame(1, kv::StoreFault::kOff),
           [](std::string_view body) { return read_page(body).has_value(); });
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "store/page_samples.h"
@@ -38,6 +40,7 @@ inline SecretKey peer_key(int number = 1) {
 class PagesToLease final : public kv::PageLessor {
  public:
   std::size_t pages_max = 1000;  // leased at a time
+  std::atomic<bool> holds_answers{false};
 
   void add(std::uint32_t number, kv::OwnerTag owner = {}) {
     const std::lock_guard lock(mutex_);
@@ -46,7 +49,25 @@ class PagesToLease final : public kv::PageLessor {
   }
   void lease(std::vector<kv::PageKey> keys,
              std::function<void(std::vector<kv::LeasedPage>)> done) override {
+    if (holds_answers) {
+      const std::lock_guard lock(mutex_);
+      held_.emplace_back(std::move(keys), std::move(done));
+      return;
+    }
     done(lease_now(keys));
+  }
+  // How many answers are held once there are so many, or after some seconds.
+  std::size_t held(std::size_t wanted) const {
+    for (int i = 0; i < 1000 && held_now() < wanted; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return held_now();
+  }
+  // Gives the first answer that was held: there is nothing, or what there is.
+  void answer_next(bool has_pages) {
+    const auto [keys, done] = held_.front();
+    held_.erase(held_.begin());
+    done(has_pages ? lease_now(keys) : std::vector<kv::LeasedPage>());
   }
   std::vector<kv::LeasedPage> lease_now(const std::vector<kv::PageKey>& keys) {
     const std::lock_guard lock(mutex_);
@@ -101,7 +122,14 @@ class PagesToLease final : public kv::PageLessor {
     return count;
   }
 
+  std::size_t held_now() const {
+    const std::lock_guard lock(mutex_);
+    return held_.size();
+  }
+
   mutable std::mutex mutex_;
+  std::vector<std::pair<std::vector<kv::PageKey>, std::function<void(std::vector<kv::LeasedPage>)>>>
+      held_;
   std::map<kv::PageKey, Page> pages_;
   std::size_t begun_ = 0;
 };
@@ -120,6 +148,12 @@ class Notes {
     int found = 0;
     for (const std::string& note : notes_) found += note.find(part) != std::string::npos ? 1 : 0;
     return found;
+  }
+  std::string all() const {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const std::string& note : notes_) text += note + "\n";
+    return text;
   }
   bool comes(const std::string& part) const {
     for (int i = 0; i < 1000 && count(part) == 0; ++i) {
@@ -163,6 +197,12 @@ inline std::vector<kv::PageKey> keys_of(std::uint32_t first, std::uint32_t end) 
     keys.push_back(sample_label(number).key);
   }
   return keys;
+}
+
+inline std::vector<kv::BlockHash> hashes_of(const std::vector<kv::PageKey>& keys) {
+  std::vector<kv::BlockHash> hashes;
+  for (const kv::PageKey& key : keys) hashes.push_back(key.hash);
+  return hashes;
 }
 
 inline PeerStoreOptions quick_peer_options(std::vector<PeerAddress> peers) {

@@ -58,6 +58,64 @@ TEST(PeerStore, APageThatIsNotLeasedIsLookedForOnceMore) {
   EXPECT_TRUE(serving.pages.all_end());
 }
 
+// The first page was handed over while the cache was asked for it: what the cache then says of it
+// is not said of the next one.
+TEST(PeerStore, ALateAnswerIsNotTakenForTheNextPage) {
+  ServingPeer serving({.lease_ns = 20'000'000});
+  serving.pages.add(1);
+  serving.pages.add(2);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  ASSERT_EQ(fetching.find(keys_of(1, 3)), 2u);
+  ASSERT_TRUE(serving.pages.all_end()) << "leases are over";
+  serving.pages.holds_answers = true;
+  StoreFault first = StoreFault::kOff;
+  std::thread reading([&] { first = fetching.read(1); });
+  ASSERT_EQ(serving.pages.held(1), 1u);
+  serving.hand_over(keys_of(1, 2));
+  reading.join();
+  EXPECT_EQ(first, StoreFault::kNone);
+  StoreFault second = StoreFault::kOff;
+  std::thread reading_on([&] { second = fetching.read(2); });
+  ASSERT_EQ(serving.pages.held(2), 2u);
+  serving.pages.holds_answers = false;
+  serving.pages.answer_next(false);
+  std::this_thread::sleep_for(100ms);  // the listener sends what it takes that for
+  serving.pages.answer_next(true);
+  reading_on.join();
+  EXPECT_EQ(second, StoreFault::kNone);
+}
+
+// Clients that leave while their prompts are waited for leave nothing open.
+TEST(PeerStore, FindsThatNobodyWaitsForAreWithdrawn) {
+  ServingPeer serving;
+  serving.pages.add(1);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  const kv::PageOrigin origin = {
+      .host = "127.0.0.1", .port = serving.address().port, .is_computing = true};
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    const std::vector<kv::PageKey> keys = keys_of(100 + i, 101 + i);
+    EXPECT_GT(fetching.store().expect(hashes_of(keys), origin), 0);
+    const kv::StoreTicket ticket = 1'000'000 + i;
+    EXPECT_FALSE(fetching.store().find(ticket, keys));
+    fetching.store().cancel(std::span(&ticket, 1));
+    EXPECT_EQ(fetching.await(ticket).fault, StoreFault::kCancelled);
+  }
+  EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
+  EXPECT_EQ(fetching.read(1), StoreFault::kNone);
+  EXPECT_EQ(fetching.notes.count("no pages from"), 0) << fetching.notes.all() << serving.notes.all();
+}
+
+TEST(PeerStore, WhatIsAskedForInAllIsBounded) {
+  ServingPeer serving({.find_keys_max = 10});
+  for (std::uint32_t i = 0; i < 20; ++i) serving.pages.add(i);
+  FetchingPeer fetching(quick_peer_options({serving.address()}));
+  ASSERT_TRUE(fetching.connects());
+  EXPECT_EQ(fetching.find(keys_of(0, 11)), 0u);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(fetching.find(keys_of(0, 10)), 10u) << i;
+}
+
 TEST(PeerStore, LeasesEndWithTheConnection) {
   ServingPeer serving;
   for (std::uint32_t i = 0; i < 5; ++i) serving.pages.add(i);
@@ -141,12 +199,6 @@ TEST(PeerStore, PeersAreAskedOneAfterAnother) {
   EXPECT_EQ(fetching.find(keys_of(0, 8)), 6u);
   EXPECT_EQ(second.pages.leases(), 3u);  // not what the first has
   for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(fetching.read(i), StoreFault::kNone) << i;
-}
-
-std::vector<kv::BlockHash> hashes_of(const std::vector<kv::PageKey>& keys) {
-  std::vector<kv::BlockHash> hashes;
-  for (const kv::PageKey& key : keys) hashes.push_back(key.hash);
-  return hashes;
 }
 
 TEST(PeerStore, ARequestNamesWhereItsPagesAre) {
