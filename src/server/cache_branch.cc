@@ -13,7 +13,6 @@
 namespace pagoda::server {
 namespace {
 
-constexpr kv::BranchLimits kBranchLimits = {};
 // Blocks that go next are told apart, the soonest first, up to so many.
 constexpr std::size_t kLeavingMax = 32;
 
@@ -31,10 +30,10 @@ std::optional<kv::NodeId> read_node(const std::optional<std::string>& text) {
 
 Json optional_json(const auto& value) { return value ? Json(*value) : Json(nullptr); }
 
-// Tokens of a private branch belong to its tenant and are left out.
+// Tokens of a private branch belong to its tenant: they are there where somebody may see them.
 Json branch_json(const kv::BranchDetails& branch, const ServedModel& model) {
   Json text = nullptr;
-  if (branch.is_public) {
+  if (branch.is_public || !branch.tokens.empty()) {
     std::string bytes;
     for (const std::uint32_t token : branch.tokens) {
       bytes += model.tokenizer.bytes_of(TokenId(token));
@@ -84,10 +83,12 @@ HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedMode
 }  // namespace
 
 std::unique_ptr<DeferredReply> show_branch(const ServedModel& model, CacheLooks& looks,
-                                           const std::optional<std::string>& node) {
-  auto look = [&model, asked = read_node(node)](kv::Cache& cache) -> DeferredReply::Make {
+                                           const std::optional<std::string>& node,
+                                           bool shows_private) {
+  auto look = [&model, asked = read_node(node),
+               shows_private](kv::Cache& cache) -> DeferredReply::Make {
     const std::vector<kv::NodeId> leaving = cache.eviction_candidates(kLeavingMax);
-    auto view = kv::view_branch(cache, asked, leaving, kBranchLimits);
+    auto view = kv::view_branch(cache, asked, leaving, {.private_tokens = shows_private});
     return [&model, view = std::move(view)] { return view_reply(view, model); };
   };
   return std::make_unique<DeferredReply>(

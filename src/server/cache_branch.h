@@ -12,9 +12,11 @@
 
 namespace pagoda::server {
 
+// `shows_private`: the text of private branches, too, which belong to a tenant or have a salt.
 // A look has a bounded cost (kv/cache_snapshot.h). Throws ApiError (400) for a node that is no
 // number; the reply is 404 for one that is not there.
 std::unique_ptr<DeferredReply> show_branch(const ServedModel& model, CacheLooks& looks,
-                                           const std::optional<std::string>& node);
+                                           const std::optional<std::string>& node,
+                                           bool shows_private);
 
 }  // namespace pagoda::server

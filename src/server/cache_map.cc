@@ -6,7 +6,9 @@ namespace pagoda::server {
 namespace {
 
 // The limits are lower than a one-time tool would want, because the engine waits for the snapshot.
-constexpr kv::MapLimits kMapLimits = {.blocks_max = 8192, .nodes_max = 8192};
+constexpr kv::MapLimits map_limits(bool shows_private) {
+  return {.blocks_max = 8192, .nodes_max = 8192, .private_tokens = shows_private};
+}
 
 Json cell_json(const kv::BlockCell& cell) {
   Json region = nullptr;
@@ -14,23 +16,26 @@ Json cell_json(const kv::BlockCell& cell) {
   return Json::array({cell.free, cell.active, cell.idle, std::move(region)});
 }
 
-Json branch_json(const kv::BranchStats& branch, const text::Tokenizer& tokenizer) {
+Json branch_json(const kv::BranchStats& branch, const text::Tokenizer& tokenizer,
+                 bool shows_private) {
   std::string text;
   for (const std::uint32_t token : branch.tokens) text += tokenizer.bytes_of(TokenId(token));
-  return {{"level", branch.level},       {"text", branch.is_public ? Json(text) : Json(nullptr)},
+  const bool is_shown = branch.is_public || (shows_private && !branch.tokens.empty());
+  return {{"level", branch.level},       {"text", is_shown ? Json(text) : Json(nullptr)},
           {"tokens", branch.tokens_own}, {"blocks", branch.blocks},
           {"public", branch.is_public},  {"held", branch.is_held}};
 }
 
 }  // namespace
 
-std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Engine& engine) {
+std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Engine& engine,
+                                                                     bool shows_private) {
   const std::lock_guard lock(shared_->mutex);
   const std::shared_ptr<const Snapshot>& last = shared_->snapshot;
   if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRefreshNs)) {
-    engine.post([shared = shared_, &engine](auto& cache) {
-      auto next =
-          std::make_shared<const Snapshot>(Snapshot{build_map(cache, kMapLimits), engine.now_ns()});
+    engine.post([shared = shared_, &engine, shows_private](auto& cache) {
+      auto next = std::make_shared<const Snapshot>(
+          Snapshot{build_map(cache, map_limits(shows_private)), engine.now_ns()});
       const std::lock_guard hold(shared->mutex);
       shared->snapshot.swap(next);
       shared->asked = false;
@@ -41,14 +46,15 @@ std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Eng
   return last;
 }
 
-Json describe_map(const ServedModel& model, CacheMapReader& reader) {
+Json describe_map(const ServedModel& model, CacheMapReader& reader, bool shows_private) {
   const engine::Snapshot now = model.engine.snapshot();
   Json map = {{"blocks",
                {{"all", now.blocks_all},
                 {"free", now.blocks_free},
                 {"active", now.blocks_active()},
                 {"reusable", now.blocks_idle}}}};
-  const std::shared_ptr<const CacheMapReader::Snapshot> snapshot = reader.read(model.engine);
+  const std::shared_ptr<const CacheMapReader::Snapshot> snapshot =
+      reader.read(model.engine, shows_private);
   if (!snapshot) {
     map["age_s"] = nullptr;
     return map;
@@ -70,7 +76,7 @@ Json describe_map(const ServedModel& model, CacheMapReader& reader) {
   map["regions"] = std::move(regions);
   Json branches = Json::array();
   for (const kv::BranchStats& branch : snapshot->map.branches) {
-    branches.push_back(branch_json(branch, model.tokenizer));
+    branches.push_back(branch_json(branch, model.tokenizer, shows_private));
   }
   map["branches"] = std::move(branches);
   map["nodes"] = snapshot->map.nodes;

@@ -24,8 +24,9 @@ class CacheMapReader {
     std::int64_t at_ns = 0;  // the engine's clock
   };
 
-  // Returns the last map, or nullptr before there is one. Any thread may call this.
-  std::shared_ptr<const Snapshot> read(engine::Engine& engine);
+  // Returns the last map, or nullptr before there is one. The next one has tokens of private
+  // branches if the caller may see them. Any thread may call this.
+  std::shared_ptr<const Snapshot> read(engine::Engine& engine, bool shows_private);
 
  private:
   struct Shared {
@@ -37,6 +38,7 @@ class CacheMapReader {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-Json describe_map(const ServedModel& model, CacheMapReader& reader);
+// `shows_private`: the text of private branches, too.
+Json describe_map(const ServedModel& model, CacheMapReader& reader, bool shows_private);
 
 }  // namespace pagoda::server

@@ -16,4 +16,8 @@ void require(Access level, const Caller& caller, bool metrics_need_admin) {
   }
 }
 
+bool sees_private_text(const Caller& caller, bool show_prompts_to_admins) {
+  return show_prompts_to_admins && caller.is_known && caller.is_admin;
+}
+
 }  // namespace pagoda::server

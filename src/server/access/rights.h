@@ -18,4 +18,7 @@ enum class Access : std::uint8_t {
 // Throws ApiError: 401 for an unknown caller, 403 for a caller without this right.
 void require(Access level, const Caller& caller, bool metrics_need_admin);
 
+// May the caller see the text of private prompts, which belong to a tenant or have a salt?
+bool sees_private_text(const Caller& caller, bool show_prompts_to_admins);
+
 }  // namespace pagoda::server

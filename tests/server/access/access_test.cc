@@ -302,6 +302,19 @@ TEST(Rights, AreThoseOfTheTable) {
   EXPECT_EQ(status_of(Access::kMetrics, admin, true), 200);
 }
 
+TEST(Rights, PrivateTextIsForAdminsWhereTheServerShowsIt) {
+  const Caller nobody;
+  const Caller tenant = {.is_known = true};
+  const Caller admin = {.is_known = true, .is_admin = true};
+  const Caller forged = {.is_known = false, .is_admin = true};
+  EXPECT_TRUE(sees_private_text(admin, true));
+  EXPECT_FALSE(sees_private_text(admin, false));
+  for (const Caller& other : {nobody, tenant, forged}) {
+    EXPECT_FALSE(sees_private_text(other, true));
+    EXPECT_FALSE(sees_private_text(other, false));
+  }
+}
+
 bool asks(const std::string& host, const std::string& origin,
           const std::vector<std::string>& allowed = {}) {
   return may_ask({.method = "POST", .path = "/", .host = host, .origin = origin}, allowed);
