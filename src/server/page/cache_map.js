@@ -36,7 +36,8 @@ function showBranches(branches) {
   element("branches").replaceChildren(
     ...branches.map((branch) => {
       const entry = make("li", branch.held ? "held" : "");
-      const prefix = make("span", "prefix", branch.text === null ? "(private)" : branch.text.trim() || "(blank)");
+      const text = branch.text ?? (branch.public ? "(not shown)" : "(private)");
+      const prefix = make("span", "prefix", text.trim() || "(blank)");
       prefix.style.setProperty("padding-left", `${Math.min(branch.level, 8)}em`);
       prefix.title = branch.text ?? "";
       entry.append(make("span", "size", `${branch.blocks} blocks`), prefix);

@@ -85,6 +85,15 @@ class Keys(unittest.TestCase):
                 else:
                     self.assertIsNone(text)
 
+    def test_without_keys_text_is_shown_to_this_machine_and_to_no_client_of_a_proxy(self):
+        server = self.start()
+        self.assertEqual(server.post("/v1/completions", BODY)[0], 200)
+        served.wait_until(lambda: server.get("/cache/map")[1].get("branches"))
+        for path, branches in (("/cache/branch", "below"), ("/cache/map", "branches")):
+            self.assertIn("Once upon", server.get(path)[1][branches][0]["text"])
+            for header in ("X-Forwarded-For", "Forwarded", "Via"):
+                self.assertIsNone(server.get(path, {header: "10.0.0.9"})[1][branches][0]["text"])
+
     def test_a_request_needs_a_good_key(self):
         server = self.start(*self.folder.key_flags())
         self.assertEqual(server.get("/health")[0], 200)
