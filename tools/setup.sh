@@ -107,6 +107,7 @@ is_present() {
       module:*) PYTHONPATH="$pip_programs" python3 -c "import ${probe#module:}" 2>/dev/null && return 0 ;;
       patchelf:*) has_patchelf "${probe#patchelf:}" && return 0 ;;
       cmake:*) has_cmake "${probe#cmake:}" && return 0 ;;
+      pkgconfig:*) pkg-config --exists "${probe#pkgconfig:}" 2>/dev/null && return 0 ;;
       header:*) [ -e "/usr/include/${probe#header:}" ] && return 0
         [ -e "/usr/local/include/${probe#header:}" ] && return 0
         echo "#include <${probe#header:}>" | "${CXX:-c++}" -E -x c++ - >/dev/null 2>&1 && return 0 ;;

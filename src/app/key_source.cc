@@ -59,6 +59,7 @@ Status set_access(const AccessOptions& options, server::ServerOptions& made) {
   made.access.checks_host_with_keys = !options.allowed_hosts.empty();
   if (const auto own = server::host_of(made.host)) made.access.own_names.push_back(*own);
   made.access.metrics_need_admin = options.metrics_need_admin;
+  made.access.show_prompts_to_admins = options.show_prompts_to_admins;
   return ok_status();
 }
 

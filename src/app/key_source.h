@@ -21,6 +21,7 @@ struct AccessOptions {
   std::string certificate_file;
   std::string certificate_key_file;
   bool metrics_need_admin = false;
+  bool show_prompts_to_admins = false;
 };
 
 // Into `made`, whose host is set. Errors name the flag, or its variable.

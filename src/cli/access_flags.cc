@@ -54,6 +54,9 @@ void add_access_options(const CommandSpec& command, app::AccessOptions& options)
   add("--ssl-keyfile", options.certificate_key_file, "the certificate's key in PEM");
   command.add_flag("--metrics-need-admin", options.metrics_need_admin,
                    "/metrics needs an admin's key too (default: open to all)");
+  command.add_flag("--show-prompts-to-admins", options.show_prompts_to_admins,
+                   "the page and /cache/branch show admins the text of private prompts too: of "
+                   "tenants, and with a salt (default: of public ones alone)");
 }
 
 // The same of a variable that stands for a flag: CLI11 takes an empty one for none.

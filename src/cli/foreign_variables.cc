@@ -69,6 +69,8 @@ constexpr auto kUnread = std::to_array<UnreadRow>({
     {"OLLAMA_FLASH_ATTENTION", "there is none, because attention is always fused"},
     {"OLLAMA_GPU_OVERHEAD", "--gpu-memory-utilization says how much of a GPU is used"},
     {"OLLAMA_SCHED_SPREAD", kOneServer},
+    {"OLLAMA_NUM_GPU", "--device says what computes: all layers are on the GPU, or none"},
+    {"OLLAMA_NUM_THREADS", "--threads says how many threads compute"},
     {"OLLAMA_LLM_LIBRARY", "--device says what computes"},
     {"OLLAMA_DEBUG", kLog},
     {"OLLAMA_NOHISTORY", "there is none, because pagoda chat keeps no file of what was asked"},

@@ -173,13 +173,12 @@ Result<inspect::SizeReport> answer(Flags& flags) {
     return inspect::known_sizes();
   }
   RETURN_IF_ERROR(choose_format_flag(flags));
-  if (flags.on("--compare-heads")) {
+  const bool names_heads = flags.given("--num-heads") && !flags.is_from_environment("--num-heads");
+  if (flags.on("--compare-heads") || names_heads) {
     RETURN_IF_ERROR(
-        flags.refuse_beside("--compare-heads", {"--model", "--tokens", "--block-size"}));
+        flags.refuse_beside(flags.on("--compare-heads") ? "--compare-heads" : "--num-heads",
+                            {"--model", "--tokens", "--block-size"}));
     return compare_heads(flags);
-  }
-  if (flags.given("--num-heads") && !flags.is_from_environment("--num-heads")) {
-    return invalid("--num-heads: only with --compare-heads; the cache keeps --num-kv-heads");
   }
   for (const char* const shape : {"--num-layers", "--num-kv-heads", "--head-dim"}) {
     if (!flags.given("--model") || !flags.given(shape)) continue;
@@ -210,7 +209,8 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   flags->add(command, kElementBytesFlag, "N", kElementBytesHelp);
   flags->add(command, "--tp-size,--tensor-parallel-size", "N",
              "tensor-parallel ranks the KV heads divide over (1)");
-  flags->add(command, "--num-heads,--query-heads", "N", "query heads, for --compare-heads (32)");
+  flags->add(command, "--num-heads,--query-heads", "N",
+             "query heads (32): compares heads, as --compare-heads does");
   flags->add(command, "--tokens", "N", "also: blocks for a sequence of so many tokens");
   flags->add(command, "--block-size", "N", "tokens of a block (16)");
   flags->add_model(command);

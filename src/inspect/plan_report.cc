@@ -90,8 +90,10 @@ std::string sum_lines(const PlanQuestion& question, const app::MemoryPlan& plan)
   if (query.draft) text += plan_line("draft model", plan_bytes(query.draft->weights_bytes));
   if (query.workspace_bytes > 0) text += plan_line("workspace", plan_bytes(query.workspace_bytes));
   if (plan.kv_bytes < 0) {
-    return text + plan_line("KV cache", fmt::format("none: {} are lacking for the weights alone",
-                                                    plan_bytes(-plan.kv_bytes)));
+    const bool has_workspace = query.workspace_bytes > 0;
+    return text + plan_line("KV cache", fmt::format("none: {} are lacking for weights{} alone",
+                                                    plan_bytes(-plan.kv_bytes),
+                                                    has_workspace ? " and workspace" : ""));
   }
   text += plan_line(
       "KV cache",

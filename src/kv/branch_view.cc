@@ -35,8 +35,13 @@ Grove look_at(const CacheParts& cache, std::optional<NodeId> node, std::uint32_t
 
 class BranchWalk {
  public:
-  BranchWalk(const CacheParts& cache, const Grove& grove, std::span<const NodeId> leaving)
-      : cache_(cache), tree_(cache.tree()), grove_(grove), ranks_(grove.nodes.size()) {
+  BranchWalk(const CacheParts& cache, const Grove& grove, std::span<const NodeId> leaving,
+             bool private_tokens)
+      : cache_(cache),
+        tree_(cache.tree()),
+        grove_(grove),
+        private_tokens_(private_tokens),
+        ranks_(grove.nodes.size()) {
     std::unordered_map<std::uint32_t, std::size_t> rank_of;
     for (std::size_t i = 0; i < leaving.size(); ++i) rank_of.try_emplace(leaving[i].value(), i);
     for (std::size_t i = 0; i < grove.nodes.size(); ++i) {
@@ -113,8 +118,9 @@ class BranchWalk {
   void add_node(NodeId node, std::uint32_t tokens_max, BranchDetails& branch) const {
     const std::span<const TokenId> tokens = tree_.tokens(node);
     branch.tokens_own += tokens.size();
+    const bool shows_text = branch.is_public || private_tokens_;
     for (const TokenId token : tokens) {
-      if (!branch.is_public || branch.tokens.size() == tokens_max) break;
+      if (!shows_text || branch.tokens.size() == tokens_max) break;
       branch.tokens.push_back(token.value());
     }
     for (std::uint32_t group = 0; group < tree_.groups(); ++group) {
@@ -131,6 +137,7 @@ class BranchWalk {
   const CacheParts& cache_;
   const PrefixTree& tree_;
   const Grove& grove_;
+  bool private_tokens_;
   std::vector<std::optional<std::size_t>> ranks_;  // [index of the grove], of it or what is below
 };
 
@@ -144,7 +151,7 @@ std::optional<BranchView> view_branch(const CacheParts& cache, std::optional<Nod
     if (!is_there || tree.is_root(*node)) return std::nullopt;
   }
   const Grove grove = look_at(cache, node, limits.nodes_max);
-  const BranchWalk walk(cache, grove, leaving);
+  const BranchWalk walk(cache, grove, leaving, limits.private_tokens);
   BranchView view = {.above = {},
                      .branch = {},
                      .below = {},

@@ -89,11 +89,12 @@ class BranchList {
                          .blocks = seen_[at].blocks,
                          .is_public = tree_.region(first) == kPublic,
                          .is_held = is_held(first)};
+    const bool shows_text = stats.is_public || limits_.private_tokens;
     for (const std::size_t end = grove_.end_of(at);; at = seen_[at].children.front()) {
       const std::span<const TokenId> tokens = tree_.tokens(seen_[at].node);
       stats.tokens_own += tokens.size();
       for (const TokenId token : tokens) {
-        if (!stats.is_public || stats.tokens.size() == limits_.tokens_max) break;
+        if (!shows_text || stats.tokens.size() == limits_.tokens_max) break;
         stats.tokens.push_back(token.value());
       }
       if (at == end) return stats;

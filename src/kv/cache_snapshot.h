@@ -62,7 +62,7 @@ struct RegionStats {
 // below it share.
 struct BranchStats {
   std::uint32_t level = 0;            // branches above it
-  std::vector<std::uint32_t> tokens;  // its first; none of a private one
+  std::vector<std::uint32_t> tokens;  // its first; none of a private one unless they are asked for
   std::uint64_t tokens_own = 0;       // in all, of this stretch
   std::uint64_t blocks = 0;           // of it and of all below
   bool is_public = true;
@@ -75,6 +75,7 @@ struct MapLimits {
   std::uint32_t nodes_max = 16384;   // that are looked at: those of the blocks, and all above
   std::uint32_t branches_max = 24;
   std::uint32_t tokens_max = 64;  // of a branch
+  bool private_tokens = false;    // also those of private branches
 };
 
 // The block map shows people where blocks are. Drawing it has a bounded cost, whatever the size of
@@ -91,7 +92,7 @@ struct CacheMap {
 // A branch as somebody sees who walks the tree: what it holds, who holds it, and when it goes.
 struct BranchDetails {
   NodeId node = NodeId(0);            // its first: the branch's number while that node is there
-  std::vector<std::uint32_t> tokens;  // its first; none of a private one
+  std::vector<std::uint32_t> tokens;  // its first; none of a private one unless they are asked for
   std::uint64_t tokens_own = 0;       // in all, of this stretch
   std::uint64_t blocks_own = 0;
   std::uint64_t blocks = 0;    // of it and of all below
@@ -121,6 +122,7 @@ struct BranchLimits {
   std::uint32_t below_max = 64;
   std::uint32_t tokens_max = 64;          // of a branch beside the one that was asked for
   std::uint32_t tokens_branch_max = 512;  // of that
+  bool private_tokens = false;            // also those of private branches
 };
 
 class CacheParts;

@@ -13,7 +13,6 @@
 namespace pagoda::server {
 namespace {
 
-constexpr kv::BranchLimits kBranchLimits = {};
 // Blocks that go next are told apart, the soonest first, up to so many.
 constexpr std::size_t kLeavingMax = 32;
 
@@ -31,10 +30,10 @@ std::optional<kv::NodeId> read_node(const std::optional<std::string>& text) {
 
 Json optional_json(const auto& value) { return value ? Json(*value) : Json(nullptr); }
 
-// Tokens of a private branch belong to its tenant and are left out.
-Json branch_json(const kv::BranchDetails& branch, const ServedModel& model) {
+// Tokens of a private branch belong to its tenant.
+Json branch_json(const kv::BranchDetails& branch, const ServedModel& model, ReadableText readable) {
   Json text = nullptr;
-  if (branch.is_public) {
+  if (may_read(readable, branch.is_public)) {
     std::string bytes;
     for (const std::uint32_t token : branch.tokens) {
       bytes += model.tokenizer.bytes_of(TokenId(token));
@@ -62,20 +61,25 @@ Json branch_json(const kv::BranchDetails& branch, const ServedModel& model) {
           {"eviction_rank", optional_json(branch.eviction_rank)}};
 }
 
-Json branches_json(const std::vector<kv::BranchDetails>& branches, const ServedModel& model) {
+Json branches_json(const std::vector<kv::BranchDetails>& branches, const ServedModel& model,
+                   ReadableText readable) {
   Json list = Json::array();
-  for (const kv::BranchDetails& branch : branches) list.push_back(branch_json(branch, model));
+  for (const kv::BranchDetails& branch : branches) {
+    list.push_back(branch_json(branch, model, readable));
+  }
   return list;
 }
 
-HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedModel& model) {
+HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedModel& model,
+                     ReadableText readable) {
   if (!view) {
     return error_reply(ApiError(404, "node: is not in the tree any more", "node", "not_found"));
   }
-  return json_reply({{"above", branches_json(view->above, model)},
-                     {"branch", view->branch ? branch_json(*view->branch, model) : Json(nullptr)},
+  const std::optional<kv::BranchDetails>& branch = view->branch;
+  return json_reply({{"above", branches_json(view->above, model, readable)},
+                     {"branch", branch ? branch_json(*branch, model, readable) : Json(nullptr)},
                      {"above_all", view->above_all},
-                     {"below", branches_json(view->below, model)},
+                     {"below", branches_json(view->below, model, readable)},
                      {"below_all", view->below_all},
                      {"nodes", view->nodes},
                      {"nodes_seen", view->nodes_seen}});
@@ -84,11 +88,13 @@ HttpReply view_reply(const std::optional<kv::BranchView>& view, const ServedMode
 }  // namespace
 
 std::unique_ptr<DeferredReply> show_branch(const ServedModel& model, CacheLooks& looks,
-                                           const std::optional<std::string>& node) {
-  auto look = [&model, asked = read_node(node)](kv::Cache& cache) -> DeferredReply::Make {
+                                           const std::optional<std::string>& node,
+                                           ReadableText readable) {
+  auto look = [&model, asked = read_node(node), readable](kv::Cache& cache) -> DeferredReply::Make {
     const std::vector<kv::NodeId> leaving = cache.eviction_candidates(kLeavingMax);
-    auto view = kv::view_branch(cache, asked, leaving, kBranchLimits);
-    return [&model, view = std::move(view)] { return view_reply(view, model); };
+    auto view =
+        kv::view_branch(cache, asked, leaving, {.private_tokens = readable == ReadableText::kAll});
+    return [&model, view = std::move(view), readable] { return view_reply(view, model, readable); };
   };
   return std::make_unique<DeferredReply>(
       [&model, &looks, look = std::move(look)](DeferredReply::Give give) {

@@ -6,7 +6,9 @@ namespace pagoda::server {
 namespace {
 
 // The limits are lower than a one-time tool would want, because the engine waits for the snapshot.
-constexpr kv::MapLimits kMapLimits = {.blocks_max = 8192, .nodes_max = 8192};
+constexpr kv::MapLimits map_limits(bool draws_private) {
+  return {.blocks_max = 8192, .nodes_max = 8192, .private_tokens = draws_private};
+}
 
 Json cell_json(const kv::BlockCell& cell) {
   Json region = nullptr;
@@ -14,10 +16,12 @@ Json cell_json(const kv::BlockCell& cell) {
   return Json::array({cell.free, cell.active, cell.idle, std::move(region)});
 }
 
-Json branch_json(const kv::BranchStats& branch, const text::Tokenizer& tokenizer) {
+Json branch_json(const kv::BranchStats& branch, const text::Tokenizer& tokenizer,
+                 ReadableText readable) {
   std::string text;
   for (const std::uint32_t token : branch.tokens) text += tokenizer.bytes_of(TokenId(token));
-  return {{"level", branch.level},       {"text", branch.is_public ? Json(text) : Json(nullptr)},
+  const bool is_shown = may_read(readable, branch.is_public);
+  return {{"level", branch.level},       {"text", is_shown ? Json(text) : Json(nullptr)},
           {"tokens", branch.tokens_own}, {"blocks", branch.blocks},
           {"public", branch.is_public},  {"held", branch.is_held}};
 }
@@ -28,20 +32,21 @@ std::shared_ptr<const CacheMapReader::Snapshot> CacheMapReader::read(engine::Eng
   const std::lock_guard lock(shared_->mutex);
   const std::shared_ptr<const Snapshot>& last = shared_->snapshot;
   if (!shared_->asked && (!last || engine.now_ns() - last->at_ns >= kRefreshNs)) {
-    engine.post([shared = shared_, &engine](auto& cache) {
-      auto next =
-          std::make_shared<const Snapshot>(Snapshot{build_map(cache, kMapLimits), engine.now_ns()});
-      const std::lock_guard hold(shared->mutex);
-      shared->snapshot.swap(next);
-      shared->asked = false;
-    });
+    engine.post(
+        [shared = shared_, &engine, limits = map_limits(shared_->draws_private)](auto& cache) {
+          auto next =
+              std::make_shared<const Snapshot>(Snapshot{build_map(cache, limits), engine.now_ns()});
+          const std::lock_guard hold(shared->mutex);
+          shared->snapshot.swap(next);
+          shared->asked = false;
+        });
     // After the calls that may throw, because the engine's thread waits for this lock.
     shared_->asked = true;
   }
   return last;
 }
 
-Json describe_map(const ServedModel& model, CacheMapReader& reader) {
+Json describe_map(const ServedModel& model, CacheMapReader& reader, ReadableText readable) {
   const engine::Snapshot now = model.engine.snapshot();
   Json map = {{"blocks",
                {{"all", now.blocks_all},
@@ -70,7 +75,7 @@ Json describe_map(const ServedModel& model, CacheMapReader& reader) {
   map["regions"] = std::move(regions);
   Json branches = Json::array();
   for (const kv::BranchStats& branch : snapshot->map.branches) {
-    branches.push_back(branch_json(branch, model.tokenizer));
+    branches.push_back(branch_json(branch, model.tokenizer, readable));
   }
   map["branches"] = std::move(branches);
   map["nodes"] = snapshot->map.nodes;

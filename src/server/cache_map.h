@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "kv/cache_snapshot.h"
+#include "server/access/rights.h"
 #include "server/json.h"
 #include "server/served_model.h"
 
@@ -24,6 +25,9 @@ class CacheMapReader {
     std::int64_t at_ns = 0;  // the engine's clock
   };
 
+  // With `draws_private`, maps have tokens of private branches, too: not every reader may see them.
+  explicit CacheMapReader(bool draws_private) { shared_->draws_private = draws_private; }
+
   // Returns the last map, or nullptr before there is one. Any thread may call this.
   std::shared_ptr<const Snapshot> read(engine::Engine& engine);
 
@@ -32,11 +36,13 @@ class CacheMapReader {
     std::mutex mutex;
     std::shared_ptr<const Snapshot> snapshot;  // guarded by mutex
     bool asked = false;                        // guarded by mutex
+    bool draws_private = false;                // from the start on
   };
   // The state is shared because the engine may take a snapshot after this reader is destroyed.
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-Json describe_map(const ServedModel& model, CacheMapReader& reader);
+// `readable` says of which branches there is text; `text` is null of the others.
+Json describe_map(const ServedModel& model, CacheMapReader& reader, ReadableText readable);
 
 }  // namespace pagoda::server

@@ -71,6 +71,8 @@ class Completion {
 
   // Returns the token counts so far; cached tokens are known from the first token on.
   Usage usage() const;
+  // The fields of the request that nothing here reads.
+  const std::vector<std::string>& ignored_fields() const { return request_.ignored; }
   // Returns what became of a prompt that was computed elsewhere, or for others, once finished;
   // nothing for requests that are whole.
   std::optional<TransferOutcome> transfer_outcome() const;

@@ -1,5 +1,7 @@
 #include "server/completion_route.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -108,6 +110,12 @@ std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest&
         });
   }
   return completion;
+}
+
+HeaderList completion_headers(const Completion& completion) {
+  const std::vector<std::string>& ignored = completion.ignored_fields();
+  if (ignored.empty()) return {};
+  return {{"X-Ignored-Fields", fmt::format("{}", fmt::join(ignored, ","))}};
 }
 
 }  // namespace pagoda::server

@@ -29,4 +29,7 @@ Json read_body(const HttpRequest& request, const ServedModel& model, ReadingMemo
 std::unique_ptr<Completion> complete(CompletionRequest asked, const HttpRequest& request,
                                      const ServerState& state);
 
+// Returns the headers that its reply has besides those of every reply.
+HeaderList completion_headers(const Completion& completion);
+
 }  // namespace pagoda::server

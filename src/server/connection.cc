@@ -37,7 +37,7 @@ bool went_well(const std::optional<Outcome>& outcome) {
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Transport> transport, std::string client,
+Connection::Connection(std::unique_ptr<Transport> transport, ClientAddress client,
                        const ServerState& state, const ConnectionOptions& options)
     : transport_(std::move(transport)),
       client_(std::move(client)),
@@ -192,9 +192,9 @@ awaitable<std::optional<HttpReply>> Connection::take_head(const Incoming& incomi
 
 Connection::Incoming Connection::incoming_of(HttpRequest request,
                                              const RequestReader& reader) const {
-  Incoming incoming = {std::move(request), reader.version(), reader.keep_alive(), {}};
-  incoming.request.caller = identify(incoming.request.authorization, state_.keys());
-  return incoming;
+  request.caller = identify(request.authorization, state_.keys());
+  request.caller.is_local = client_.is_local && !request.is_forwarded;
+  return {std::move(request), reader.version(), reader.keep_alive(), {}};
 }
 
 // A client that does not read blocks its own connection only, and for at most write_timeout a

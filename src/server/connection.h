@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "server/access/local_client.h"
 #include "server/completion.h"
 #include "server/deferred_reply.h"
 #include "server/http_reply.h"
@@ -25,9 +26,8 @@ namespace pagoda::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is the strand, `client` is the peer's address. All other arguments must
-  // outlive the connection.
-  Connection(std::unique_ptr<Transport> transport, std::string client, const ServerState& state,
+  // The socket's executor is the strand. `state` and `options` must outlive the connection.
+  Connection(std::unique_ptr<Transport> transport, ClientAddress client, const ServerState& state,
              const ConnectionOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -48,6 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     unsigned version = 11;
     bool keep_alive = false;
     ByteBudget::Hold body_memory = {};
+    HeaderList headers = {};  // of the reply, besides those of every reply
   };
   // An error to send before closing, instead of a request; empty when nothing is sent.
   struct Refused {
@@ -114,7 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wake();
 
   std::unique_ptr<Transport> transport_;
-  std::string client_;
+  ClientAddress client_;
   const ServerState& state_;
   const ConnectionOptions& options_;
   boost::beast::flat_buffer buffer_;    // bytes read and not yet parsed

@@ -12,6 +12,7 @@
 #include "server/api_error.h"
 #include "server/as_tuple.h"
 #include "server/completion_log.h"
+#include "server/completion_route.h"
 #include "server/connection.h"
 #include "server/retry_after.h"
 #include "server/text_job.h"
@@ -56,7 +57,7 @@ awaitable<std::optional<Outcome>> caught(awaitable<Outcome> work, std::exception
 // there are no keys.
 std::string Connection::worker_line(const Incoming& incoming) const {
   const Caller& caller = incoming.request.caller;
-  return caller.keys ? "tenant " + caller.tenant_name : "address " + client_;
+  return caller.keys ? "tenant " + caller.tenant_name : "address " + client_.text;
 }
 
 // Runs `work` on a text worker and returns or throws its result. Cancelled before the work begins,
@@ -177,6 +178,7 @@ awaitable<bool> Connection::answer(Incoming& incoming) {
 
 // When the client leaves meanwhile, the completion is destroyed, which cancels its sequences.
 awaitable<bool> Connection::answer_completion(Incoming& incoming, Completion& completion) {
+  incoming.headers = completion_headers(completion);
   awaitable<bool> leaving = client_leaves(incoming);
   awaitable<Produced> producing = produce(incoming, completion);
   const std::optional<Produced> produced =

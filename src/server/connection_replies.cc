@@ -43,6 +43,7 @@ std::string Connection::header_text(const Incoming& incoming, const HttpReply& r
     add("Retry-After", std::to_string(retry_after_s(state_, reply.error)));
   }
   for (const auto& [name, value] : reply_headers(incoming.request, state_)) add(name, value);
+  for (const auto& [name, value] : incoming.headers) add(name, value);
   if (keep_alive && incoming.version < 11) add("Connection", "keep-alive");
   if (!keep_alive && incoming.version >= 11) add("Connection", "close");
   return text + framing + "\r\n";

@@ -28,6 +28,7 @@ struct HttpRequest {
   std::string cache_source = {};         // X-KV-Cache-Source-Host-Port
   Caller caller = {};
   bool may_take_long = true;  // the request is parsed on a text worker
+  bool is_forwarded = false;  // a proxy says that it asks for somebody else
 };
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;

@@ -89,6 +89,14 @@ std::optional<ApiError> ambiguity(const http::request_header<>& header) {
   return std::nullopt;
 }
 
+// Proxies say so in one of these.
+bool is_forwarded(const http::request_header<>& header) {
+  constexpr std::array kNames = {"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
+                                 "Via"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const char* name) { return header.count(name) > 0; });
+}
+
 // The values of Expect in an HTTP/1.1 request; HTTP/1.0 has none.
 struct Expectations {
   bool continues = false;  // "100-continue": the client waits before it sends the body
@@ -233,6 +241,7 @@ void RequestReader::read_head() {
   request_.session = std::string(message["X-Session-Id"]);
   request_.anthropic_version = std::string(message["Anthropic-Version"]);
   request_.cache_source = std::string(message["X-KV-Cache-Source-Host-Port"]);
+  request_.is_forwarded = is_forwarded(message);
   if (expectations_of(message).others) {
     return fail({417, "Expect: only 100-continue is supported", {}, "expectation_failed"});
   }

@@ -300,12 +300,18 @@ Routed metrics(const HttpRequest& request, const ServerState& state) {
   return metrics_reply(state, request.accept);
 }
 
-Routed cache_map(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(describe_map(state.model(), state.cache_map_reader()));
+ReadableText readable_text(const HttpRequest& request, const ServerState& state) {
+  return readable_text(request.caller, state.access().show_prompts_to_admins);
+}
+
+Routed cache_map(const HttpRequest& request, const ServerState& state) {
+  return json_reply(
+      describe_map(state.model(), state.cache_map_reader(), readable_text(request, state)));
 }
 
 Routed cache_branch(const HttpRequest& request, const ServerState& state) {
-  return show_branch(state.model(), state.cache_looks(), query_value(request.query, "node"));
+  return show_branch(state.model(), state.cache_looks(), query_value(request.query, "node"),
+                     readable_text(request, state));
 }
 
 Routed page(const HttpRequest& request, const ServerState& /*state*/) {

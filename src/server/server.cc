@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/access/local_client.h"
 #include "server/as_tuple.h"
 #include "server/connection.h"
 #include "server/request_reader.h"
@@ -271,15 +272,19 @@ struct Server::State::Slot {
 
 void Server::State::serve(tcp::socket socket) {
   error_code error;
-  const asio::ip::address client = client_of(socket.remote_endpoint(error).address());
+  const asio::ip::address from = socket.remote_endpoint(error).address();
   if (error) return;  // the client has left
+  const asio::ip::address to = socket.local_endpoint(error).address();
+  if (error) return;
+  const asio::ip::address client = client_of(from);
   const std::shared_ptr<Slot> slot = enter(client);
   if (!slot) return turn_away(socket, shared);
   const asio::any_io_executor strand = socket.get_executor();
+  ClientAddress who = {client.to_string(), is_local_client(from.to_string(), to.to_string())};
   {
     const std::lock_guard lock(mutex);
     slot->connection = std::make_shared<Connection>(make_transport(std::move(socket), identity),
-                                                    client.to_string(), shared, options.connection);
+                                                    std::move(who), shared, options.connection);
     connections.insert(slot->connection);
   }
   asio::co_spawn(strand, slot->connection->run(), [this, slot](const std::exception_ptr& thrown) {

@@ -97,7 +97,7 @@ class ServerState {
   mutable RequestLog log_;
   mutable RequestFingerprints fingerprints_;
   mutable SeenTexts normalised_texts_;
-  mutable CacheMapReader cache_map_reader_;
+  mutable CacheMapReader cache_map_reader_{access_.show_prompts_to_admins};
   mutable TextWorkers workers_;
   mutable CacheTreeReader cache_tree_reader_{workers_};
   mutable CacheLooks cache_looks_;

@@ -48,6 +48,15 @@ TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
                                  "--cpu-offload-gb",
                                  "--rope-freq-base",
                                  "--root-path",
+                                 "--nnodes",
+                                 "--max-lora-rank",
+                                 "--max-beam-width",
+                                 "--extra-llm-api-options",
+                                 "--mamba-cache-dtype",
+                                 "--logits-processors",
+                                 "--samplers",
+                                 "--cpu-mask",
+                                 "-cnv",
                                  "--kv-transfer-config"}) {
     const Captured answer = run_captured({"serve", flag, "2"});
     EXPECT_EQ(answer.exit_status, 2);
@@ -115,6 +124,29 @@ TEST(ForeignFlags, SayValueAndUnitWhereTheyDiffer) {
   const std::string other = run_captured({"serve", "--temp", "sk-b33f"}).err;
   EXPECT_THAT(other, HasSubstr("'{\"temperature\": N}' here"));
   EXPECT_THAT(other, Not(HasSubstr("b33f")));
+}
+
+// The knobs that a tutorial of this field names.
+TEST(ForeignFlags, OfATutorialAreTakenOrNamed) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "serve");
+    words.insert(words.end(), {"--port", "x"});
+    return run_captured(words).err;
+  };
+  for (const std::vector<std::string>& taken : {std::vector<std::string>{"--disable_flashinfer"},
+                                                {"--builder-opt-level", "3"},
+                                                {"--disable-cuda-graph"},
+                                                {"--backend", "pytorch"}}) {
+    EXPECT_THAT(told(taken), HasSubstr(taken[0] + " does nothing here: ")) << taken[0];
+    EXPECT_THAT(told(taken), HasSubstr("--port: x")) << taken[0];
+    EXPECT_THAT(told(taken), Not(HasSubstr("unknown"))) << taken[0];
+  }
+  EXPECT_THAT(told({"--kv_cache_quantization", "int8"}),
+              HasSubstr("MLC LLM's --kv_cache_quantization is --kv-cache-dtype here"));
+  EXPECT_THAT(told({"--max_seq_len", "8192"}),
+              HasSubstr("TensorRT-LLM's --max_seq_len is --max-model-len here"));
+  EXPECT_THAT(told({"--tokens-per-block", "32"}), HasSubstr("is --block-size here"));
+  EXPECT_THAT(told({"--no-enable-block-reuse"}), HasSubstr("is not possible here"));
 }
 
 // A start script that worked elsewhere goes on working; the port shows that the rest is read.

@@ -105,6 +105,12 @@ TEST(PlanTest, OfAGpuAShareIsUsedAndWorkspaceIsLeft) {
   const nlohmann::json small = plan_json({"--weights", "5GB", "--gpu", "24GiB"});
   EXPECT_EQ(small["workspace_bytes"], 1LL << 30) << "its steps are smaller";
   EXPECT_EQ(json["bytes_per_token"], 2 * 80 * 2 * 128 * 2) << "two of eight heads on each rank";
+  // 4 GB and 1 GiB of workspace in 0.92 GiB.
+  EXPECT_THAT(plan({"--weights", "4GB", "--gpu", "1GiB"}).out,
+              HasSubstr("none: 4,085,899,346 bytes (3.81 GiB) are lacking for weights and "
+                        "workspace alone"));
+  EXPECT_THAT(plan({"--weights", "4GB", "--memory", "1GB"}).out,
+              HasSubstr("are lacking for weights alone"));
   const nlohmann::json one = plan_json({"--weights", "16GB", "--gpu", "80GiB"});
   EXPECT_THAT(one["serve"], HasSubstr("--device cuda --max-model-len 8192"));
   EXPECT_THAT(one["serve"], HasSubstr("--gpu-memory-utilization 0.92"));

@@ -132,6 +132,14 @@ TEST(SizeTest, HeadsComparedSideBySide) {
             "  MLA  latent 512 + 64        36.00 KiB      4.50 GiB       7.0      4.50 GiB\n");
 }
 
+// The flags of a calculator that tutorials have their readers write.
+TEST(SizeTest, QueryHeadsAskForTheComparison) {
+  const Captured outcome =
+      size({"--batch-size", "16", "--query-heads", "32", "--bytes-per-element", "2.0"});
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, size({"--compare-heads"}).out);
+}
+
 TEST(SizeTest, GivenFlagsWinInTheComparison) {
   const nlohmann::json json = json_of({"--compare-heads", "--batch-size", "64", "--num-heads", "16",
                                        "--num-kv-heads", "4", "--tp-size", "4"});
@@ -266,17 +274,16 @@ TEST(SizeTest, TheLargestTotalIsTwoToThe63LessOne) {
 
 TEST(SizeTest, FlagsThatDoNotGoTogetherAreRefused) {
   const std::vector<std::vector<std::string>> conflicts = {
-      {"--table", "--model", "x.gguf"},        {"--table", "--compare-heads"},
-      {"--table", "--dtype", "bf16"},          {"--compare-heads", "--model", "x.gguf"},
-      {"--compare-heads", "--tokens", "3"},    {"--model", "x.gguf", "--num-layers", "3"},
-      {"--model", "x.gguf", "--head-dim", "3"}};
+      {"--table", "--model", "x.gguf"},         {"--table", "--compare-heads"},
+      {"--table", "--dtype", "bf16"},           {"--compare-heads", "--model", "x.gguf"},
+      {"--compare-heads", "--tokens", "3"},     {"--model", "x.gguf", "--num-layers", "3"},
+      {"--model", "x.gguf", "--head-dim", "3"}, {"--model", "x.gguf", "--query-heads", "3"}};
   for (const std::vector<std::string>& words : conflicts) {
     const Captured outcome = size(words);
     EXPECT_EQ(outcome.exit_status, 2) << ::testing::PrintToString(words);
     EXPECT_THAT(outcome.err, HasSubstr("cannot be combined with"));
     EXPECT_THAT(outcome.out, IsEmpty());
   }
-  EXPECT_EQ(size({"--num-heads", "32"}).exit_status, 2);
   const Captured uneven = size({"--compare-heads", "--num-heads", "12"});
   EXPECT_EQ(uneven.exit_status, 2);
   EXPECT_THAT(uneven.err, HasSubstr("--num-kv-heads: 8 does not divide --num-heads 12"));

@@ -134,20 +134,32 @@ class Wheel(unittest.TestCase):
 
 
 class SystemPackages(unittest.TestCase):
-    def test_what_is_missing_is_named(self):
+    def configured(self, more="", **variables):
+        """What CMake says of a copy of the tree, whose list of packages has more lines."""
         with tempfile.TemporaryDirectory() as path:
             for name in ("CMakeLists.txt", "packages.txt"):
                 shutil.copy(os.path.join(SOURCE, name), path)
             for name in ("cmake", "tools"):
                 shutil.copytree(os.path.join(SOURCE, name), os.path.join(path, name))
             with open(f"{path}/packages.txt", "a") as packages:
-                packages.write("build  header:no/such/header.h  apt=libno-such-dev fedora=libno-such-dev\n")
-                packages.write("build  command:no-such-tool  apt=no-such-tool\n")
+                packages.write(more)
             ran = subprocess.run(["cmake", "-S", path, "-B", f"{path}/build", "-DSKBUILD=2"], capture_output=True,
-                                 text=True)
+                                 text=True, env={**os.environ, **variables})
         self.assertNotEqual(ran.returncode, 0)
-        self.assertIn("Packages of the system are missing: libno-such-dev", " ".join(ran.stderr.split()))
-        self.assertNotIn("no-such-tool", ran.stderr)
+        return " ".join(ran.stderr.split())
+
+    def test_what_is_missing_is_named(self):
+        said = self.configured("build  header:no/such/header.h  apt=libno-such-dev fedora=libno-such-dev\n"
+                               "build  command:no-such-tool  apt=no-such-tool\n")
+        self.assertIn("Packages of the system are missing: libno-such-dev", said)
+        self.assertNotIn("no-such-tool", said)
+
+    def test_so_is_what_pkg_config_does_not_find(self):
+        said = self.configured(PKG_CONFIG_LIBDIR="/no/such/folder", PKG_CONFIG_PATH="")
+        self.assertIn("Packages of the system are missing: ", said)
+        for module in ("hiredis", "pcre2", "utf8proc", "xxhash"):
+            self.assertRegex(said, f"apt-get install .*{module}")
+        self.assertNotIn("fmt", said, "its header is there")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,17 @@ TEST(RequestReader, HeadersThatRequestsAreReadByAreKept) {
 }
 
 // Anthropic's clients send their key so.
+TEST(RequestReader, ARequestThatAProxyForwardsIsKnown) {
+  EXPECT_FALSE(read(post("", ""), 7).request.is_forwarded);
+  for (const char* const header :
+       {"X-Forwarded-For: 10.0.0.9", "x-forwarded-for: 127.0.0.1", "Forwarded: for=10.0.0.9",
+        "X-Real-IP: 10.0.0.9", "X-Forwarded-Host: a", "Via: 1.1 proxy", "X-Forwarded-For:"}) {
+    const Outcome outcome = read(post(std::string(header) + "\r\n", ""), 7);
+    EXPECT_EQ(outcome.state, State::kDone) << header;
+    EXPECT_TRUE(outcome.request.is_forwarded) << header;
+  }
+}
+
 TEST(RequestReader, AKeyComesInEitherOfTwoHeaders) {
   const auto authorization = [](const std::string& headers) {
     return read("GET / HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n", 4096).request.authorization;

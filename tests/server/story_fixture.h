@@ -98,6 +98,7 @@ class StoryFixture {
 
   HttpReply send(HttpRequest request) {
     request.caller = identify(request.authorization, state_.keys());
+    request.caller.is_local = !request.is_forwarded;
     Routed routed = route(request, state_);
     if (auto* const reply = std::get_if<HttpReply>(&routed)) return *reply;
     if (auto* const deferred = std::get_if<std::unique_ptr<DeferredReply>>(&routed)) {

@@ -91,7 +91,7 @@ class Setup(unittest.TestCase):
             lines = [line.split() for line in file if not line.startswith("#")]
         for group, probe, *words in lines:
             self.assertIn(group, ("build", "python", "test", "check", "emulation", "compilers"))
-            self.assertRegex(probe, r"^((command|header|module|patchelf|cmake|compiler):[\w./+-]+(\||$))+$")
+            self.assertRegex(probe, r"^((command|header|pkgconfig|module|patchelf|cmake|compiler):[\w./+-]+(\||$))+$")
             systems = {word.split("=")[0] for word in words}
             self.assertLessEqual({"apt", "fedora"}, systems, probe)
             for word in words:

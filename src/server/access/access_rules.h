@@ -12,6 +12,7 @@ struct AccessRules {
   std::vector<std::string> own_names = {};
   bool checks_host_with_keys = false;  // without keys Host is always checked
   bool metrics_need_admin = false;
+  bool show_prompts_to_admins = false;  // also the text of prompts with a tenant or a salt
 };
 
 }  // namespace pagoda::server

@@ -16,6 +16,7 @@ struct Caller {
   bool is_known = false;  // false: it has no valid key where one is needed
   bool is_admin = false;
   bool may_publish = false;
+  bool is_local = false;  // it asks from this machine, and nobody forwards for others
   engine::TenantId tenant = {};
   std::string tenant_name = {};
   std::uint64_t context_tokens = 0;       // prompt and output of one sequence; 0: the model's

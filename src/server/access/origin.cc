@@ -26,7 +26,7 @@ bool may_ask(const HttpRequest& request, const std::vector<std::string>& allowed
 HeaderList origin_headers(const HttpRequest& request, const std::vector<std::string>& allowed) {
   if (request.origin.empty() || !is_listed(request, allowed)) return {};
   return {{"Access-Control-Allow-Origin", request.origin},
-          {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"},
+          {"Access-Control-Expose-Headers", "X-Request-Id, X-Ignored-Fields, Retry-After"},
           {"Vary", "Origin"}};
 }
 

@@ -16,4 +16,11 @@ void require(Access level, const Caller& caller, bool metrics_need_admin) {
   }
 }
 
+ReadableText readable_text(const Caller& caller, bool show_prompts_to_admins) {
+  if (!caller.is_known || !caller.is_admin) return ReadableText::kNone;
+  const bool needs_no_key = caller.keys == nullptr;
+  if (needs_no_key && !caller.is_local) return ReadableText::kNone;
+  return show_prompts_to_admins ? ReadableText::kAll : ReadableText::kPublic;
+}
+
 }  // namespace pagoda::server

@@ -97,9 +97,10 @@ void note_ignored_documents(const Fields& fields, const ServedModel& model,
   if (!shows) request.ignored.emplace_back("documents");
 }
 
-[[noreturn]] void refuse_long_chat(const PromptLimits& limits, const ServedModel& model) {
+[[noreturn]] void refuse_long_chat(const PromptLimits& limits, const ServedModel& model,
+                                   const ReadingTerms& terms) {
   if (limits.truncation == TruncationType::kNone) {
-    refuse_beyond(limits.room.most, "messages", model);
+    refuse_beyond(limits.room.most, "messages", model, terms.context_tokens);
   }
   throw ApiError(400,
                  fmt::format("messages: what truncation keeps (system messages, tools, the last "
@@ -160,7 +161,7 @@ CompletionRequest read_chat_request(Json body, const ServedModel& model,
   const Truncation truncation = read_truncation(fields);
   const PromptLimits limits = prompt_limits(truncation, length, model, terms, request.engine);
   auto chat = read_chat_prompt(body, model, terms, limits);
-  if (!chat) refuse_long_chat(limits, model);
+  if (!chat) refuse_long_chat(limits, model, terms);
   if (chat->answer) {
     grammar.set_reading(*chat->answer);
     request.answer = std::make_shared<const AnswerTerms>(*std::move(chat->answer));

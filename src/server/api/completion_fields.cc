@@ -123,6 +123,26 @@ void read_output_options(const Fields& fields, OutputOptions& output) {
   output.prompt_logprobs = static_cast<std::uint32_t>(*scored);
 }
 
+// The tokens that prompt and output may have together, and whose limit that is.
+struct ContextLimit {
+  std::uint64_t tokens;
+  bool is_of_tenant;
+
+  std::string_view name() const {
+    return is_of_tenant ? "the limit of this tenant is" : "the context holds";
+  }
+};
+
+[[noreturn]] void refuse_long_prompt(const std::string& path, const ContextLimit& limit,
+                                     std::optional<std::uint64_t> tokens) {
+  const std::string length =
+      tokens ? fmt::format("{}", *tokens) : fmt::format("more than {}", limit.tokens - 1);
+  throw ApiError(400,
+                 fmt::format("{}: has {} tokens, {} {} including at least one token of output",
+                             path, length, limit.name(), limit.tokens),
+                 path, "context_length_exceeded");
+}
+
 }  // namespace
 
 std::string read_salt(const Fields& fields) {
@@ -180,24 +200,17 @@ void answer_nothing(CompletionRequest& request) {
   request.engine.end.min_tokens = 0;
 }
 
-void refuse_long_prompt(const std::string& path, std::uint64_t context,
-                        std::optional<std::uint64_t> tokens) {
-  const std::string length =
-      tokens ? fmt::format("{}", *tokens) : fmt::format("more than {}", context - 1);
-  throw ApiError(400,
-                 fmt::format("{}: has {} tokens, the context holds {} including at least one token "
-                             "of output",
-                             path, length, context),
-                 path, "context_length_exceeded");
-}
-
 std::uint64_t counted_tokens_max(const ServedModel& model) {
   return std::max<std::uint64_t>(model.context_tokens(), 1 << 18);
 }
 
 void refuse_beyond(std::uint64_t most, const std::string& path, const ServedModel& model,
-                   std::optional<std::uint64_t> tokens) {
-  if (most < model.context_tokens()) refuse_long_prompt(path, model.context_tokens(), tokens);
+                   std::uint64_t tenant_tokens, std::optional<std::uint64_t> tokens) {
+  const std::uint64_t context = model.context_tokens();
+  if (most < context) {
+    const bool is_of_tenant = tenant_tokens > 0 && tenant_tokens < context;
+    refuse_long_prompt(path, {is_of_tenant ? tenant_tokens : context, is_of_tenant}, tokens);
+  }
   throw ApiError(400, fmt::format("{}: has more than {} tokens", path, most), path,
                  "too_many_tokens");
 }
@@ -215,24 +228,17 @@ void check_lengths(const CompletionRequest& request, const ServedModel& model,
                    std::uint64_t tenant_tokens) {
   const std::uint64_t of_model = model.context_tokens(request.engine);
   const bool is_of_tenant = tenant_tokens > 0 && tenant_tokens < of_model;
-  const std::uint64_t context = is_of_tenant ? tenant_tokens : of_model;
+  const ContextLimit limit = {is_of_tenant ? tenant_tokens : of_model, is_of_tenant};
+  const std::uint64_t context = limit.tokens;
   for (const Prompt& prompt : request.prompts) {
     const std::uint64_t tokens = prompt.tokens.size();
     if (tokens == 0) throw ApiError(400, prompt_field + ": has no tokens", prompt_field);
-    if (tokens >= context && !is_of_tenant) refuse_long_prompt(prompt_field, context, tokens);
-    if (tokens >= context) {
-      throw ApiError(400,
-                     fmt::format("{}: has {} tokens, the limit of this tenant is {} including at "
-                                 "least one token of output",
-                                 prompt_field, tokens, context),
-                     prompt_field, "context_length_exceeded");
-    }
+    if (tokens >= context) refuse_long_prompt(prompt_field, limit, tokens);
     if (length.tokens && *length.tokens > context - tokens) {
       throw ApiError(
           400,
           fmt::format("{}: {} and the prompt's {} tokens make {}, {} {}", length.field,
-                      *length.tokens, tokens, *length.tokens + tokens,
-                      is_of_tenant ? "the limit of this tenant is" : "the context holds", context),
+                      *length.tokens, tokens, *length.tokens + tokens, limit.name(), context),
           length.field, "context_length_exceeded");
     }
   }

@@ -31,23 +31,20 @@ void check_choices(const CompletionRequest& request, const ServedModel& model);
 // prompt with more than `tokens_kept` tokens the last ones are kept, behind a BOS that was added;
 // without it a prompt that exceeds the context is refused.
 void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
-                  ReadingMemory& reading, CompletionRequest& request,
+                  const ReadingTerms& terms, CompletionRequest& request,
                   std::optional<std::uint64_t> tokens_kept = {});
 
 // The prompt is computed and left in the cache, and nothing is answered.
 void answer_nothing(CompletionRequest& request);
 
-// Refuses a prompt that exceeds the context. Its length is said where it is known, as that of token
-// ids is: of a text it would cost time to compute.
-[[noreturn]] void refuse_long_prompt(const std::string& path, std::uint64_t context,
-                                     std::optional<std::uint64_t> tokens = {});
-
 // Prompts longer than the context are counted, or cut to it, up to this number of tokens.
 std::uint64_t counted_tokens_max(const ServedModel& model);
-// Refuses a prompt with more than `most` tokens, whether the context or that number is the limit.
-// `tokens`: its length, where that is known.
+// Refuses a prompt with more than `most` tokens, whether the context, that of the caller's tenant
+// (0: it has none) or that number is the limit. `tokens` is its length, where that is known, as it
+// is of token ids: of a text it would cost time to compute.
 [[noreturn]] void refuse_beyond(std::uint64_t most, const std::string& path,
-                                const ServedModel& model, std::optional<std::uint64_t> tokens = {});
+                                const ServedModel& model, std::uint64_t tenant_tokens = 0,
+                                std::optional<std::uint64_t> tokens = {});
 
 // Checks every prompt and the requested length against the context; errors name `prompt_field`.
 // `tenant_tokens`: what a sequence of the caller's tenant may have; 0: as much as the context.

@@ -103,7 +103,7 @@ CompletionRequest read_embedding_request(const Json& body, const ServedModel& mo
     // A vector takes the place of the least output.
     tokens_kept = tokens_to_keep(*last, terms.context_of(model, request.engine), {1u, {}});
   }
-  read_prompts(fields, "input", model, terms.memory, request, tokens_kept);
+  read_prompts(fields, "input", model, terms, request, tokens_kept);
   check_lengths(request, model, "input", {}, terms.context_tokens);
   request.memory_bytes +=
       request.prompts.size() * model.engine.limits().hidden_width * kNumberBytesMax;

@@ -20,12 +20,13 @@ constexpr std::uint32_t kOutputTokensDefault = 16;  // the default of OpenAI and
 }
 
 Prompt text_prompt(const std::string& text, const std::string& path, bool add_special_tokens,
-                   bool echo, std::uint64_t tokens_max, const ServedModel& model) {
+                   bool echo, std::uint64_t tokens_max, const ServedModel& model,
+                   const ReadingTerms& terms) {
   if (text.empty()) refuse_empty(path);
   const text::Tokenizer& tokenizer = model.tokenizer;
   auto tokens = tokenizer.encode_within(text, {.special = true, .add_bos_eos = add_special_tokens},
                                         tokens_max);
-  if (!tokens) refuse_beyond(tokens_max, path, model);
+  if (!tokens) refuse_beyond(tokens_max, path, model, terms.context_tokens);
   Prompt prompt;
   prompt.tokens = *std::move(tokens);
   if (echo) prompt.text = text;
@@ -51,9 +52,11 @@ std::string visible_text(const Prompt& prompt, const CompletionRequest& request,
 }
 
 Prompt token_prompt(const Json& ids, const std::string& path, const CompletionRequest& request,
-                    std::uint64_t tokens_max, const ServedModel& model) {
+                    std::uint64_t tokens_max, const ServedModel& model, const ReadingTerms& terms) {
   Prompt prompt;
-  if (ids.size() > tokens_max) refuse_beyond(tokens_max, path, model, ids.size());
+  if (ids.size() > tokens_max) {
+    refuse_beyond(tokens_max, path, model, terms.context_tokens, ids.size());
+  }
   prompt.tokens = read_tokens(ids, path, tokens_max);
   if (prompt.tokens.empty()) refuse_empty(path);
   const std::uint32_t vocabulary = model.engine.limits().vocabulary;
@@ -92,7 +95,7 @@ void keep_last_tokens_of_text(std::uint64_t count, const CompletionRequest& requ
 }  // namespace
 
 void read_prompts(const Fields& fields, const char* name, const ServedModel& model,
-                  ReadingMemory& reading, CompletionRequest& request,
+                  const ReadingTerms& terms, CompletionRequest& request,
                   std::optional<std::uint64_t> tokens_kept) {
   const std::uint64_t context = model.context_tokens(request.engine) - 1;
   // Where prompts are truncated afterwards, all of them together may have this many tokens beyond
@@ -107,14 +110,14 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
   RequestMemory memory(request, is_batch ? prompt.size() : 1, path);
   memory.add_constraint();
   const auto read_one = [&](const Json& one, const std::string& one_path) {
-    if (!reading.take(0)) throw reading.refusal();
+    if (!terms.memory.take(0)) throw terms.memory.refusal();
     const std::uint64_t tokens_max = context + beyond;
     if (one.is_string()) {
       const std::string& text = one.get_ref<const std::string&>();
       request.prompts.push_back(
-          text_prompt(text, one_path, special, request.output.echo, tokens_max, model));
+          text_prompt(text, one_path, special, request.output.echo, tokens_max, model, terms));
     } else if (one.is_array()) {
-      request.prompts.push_back(token_prompt(one, one_path, request, tokens_max, model));
+      request.prompts.push_back(token_prompt(one, one_path, request, tokens_max, model, terms));
     } else {
       refuse_type(one_path, one, "a string or an array of token ids");
     }
@@ -188,7 +191,7 @@ CompletionRequest read_text_request(const Json& body, const ServedModel& model,
   read_logprobs(fields, request);
   const OutputLength length = read_length(fields);
   check_choices(request, model);
-  read_prompts(fields, "prompt", model, terms.memory, request,
+  read_prompts(fields, "prompt", model, terms, request,
                tokens_kept(fields, length, terms.context_of(model, request.engine)));
   check_lengths(request, model, "prompt", length, terms.context_tokens);
   request.engine.end.max_tokens = length.tokens;

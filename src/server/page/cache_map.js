@@ -36,9 +36,10 @@ function showBranches(branches) {
   element("branches").replaceChildren(
     ...branches.map((branch) => {
       const entry = make("li", branch.held ? "held" : "");
-      const prefix = make("span", "prefix", branch.public ? branch.text.trim() || "(blank)" : "(private)");
+      const text = branch.text ?? (branch.public ? "(not shown)" : "(private)");
+      const prefix = make("span", "prefix", text.trim() || "(blank)");
       prefix.style.setProperty("padding-left", `${Math.min(branch.level, 8)}em`);
-      prefix.title = branch.public ? branch.text : "";
+      prefix.title = branch.text ?? "";
       entry.append(make("span", "size", `${branch.blocks} blocks`), prefix);
       entry.title = `${branch.tokens} tokens up to the next fork, ${branch.blocks} blocks with all that follows`;
       return entry;

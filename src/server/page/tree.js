@@ -8,7 +8,7 @@ let shown = null; // the number of the branch, null at the top
 let walks = 0; // that were begun: the answer to an earlier one is dropped
 
 const ownerOf = (branch) => (branch.public ? "public" : (branch.tenant ?? "a salt of its own"));
-const textOf = (branch) => (branch.public ? branch.text : "(private)");
+const textOf = (branch) => branch.text ?? (branch.public ? "(not shown)" : "(private)");
 
 function beginning(branch) {
   const text = textOf(branch).trim() || "(blank)";

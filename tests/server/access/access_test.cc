@@ -12,6 +12,7 @@
 
 #include "server/access/host.h"
 #include "server/access/key_ring.h"
+#include "server/access/local_client.h"
 #include "server/access/origin.h"
 #include "server/access/rights.h"
 #include "server/access/secret.h"
@@ -300,6 +301,45 @@ TEST(Rights, AreThoseOfTheTable) {
   EXPECT_EQ(status_of(Access::kMetrics, nobody, true), 401);
   EXPECT_EQ(status_of(Access::kMetrics, tenant, true), 403);
   EXPECT_EQ(status_of(Access::kMetrics, admin, true), 200);
+}
+
+TEST(Rights, TextIsForAdminsAndThatOfPrivatePromptsWhereTheServerShowsIt) {
+  const auto keys = ring_of("tenant anna\nkey ka anna\ntenant ops\nkey ko ops admin\n");
+  const Caller admin = identify("Bearer ko", keys);
+  EXPECT_EQ(readable_text(admin, false), ReadableText::kPublic);
+  EXPECT_EQ(readable_text(admin, true), ReadableText::kAll);
+  Caller tenant = identify("Bearer ka", keys);
+  Caller nobody = identify("Bearer wrong", keys);
+  for (Caller* const other : {&tenant, &nobody}) {
+    for (const bool is_local : {false, true}) {
+      other->is_local = is_local;
+      EXPECT_EQ(readable_text(*other, false), ReadableText::kNone);
+      EXPECT_EQ(readable_text(*other, true), ReadableText::kNone);
+    }
+  }
+}
+
+TEST(Rights, WithoutKeysTextIsForCallersOnThisMachine) {
+  Caller caller = identify("", nullptr);
+  EXPECT_EQ(readable_text(caller, false), ReadableText::kNone);
+  EXPECT_EQ(readable_text(caller, true), ReadableText::kNone);
+  caller.is_local = true;
+  EXPECT_EQ(readable_text(caller, false), ReadableText::kPublic);
+  EXPECT_EQ(readable_text(caller, true), ReadableText::kAll);
+}
+
+TEST(LocalClient, IsAtALoopbackAddressOrAtTheAddressThatItAsks) {
+  EXPECT_TRUE(is_local_client("127.0.0.1", "127.0.0.1"));
+  EXPECT_TRUE(is_local_client("127.0.0.1", "127.0.0.2"));
+  EXPECT_TRUE(is_local_client("::1", "::1"));
+  EXPECT_TRUE(is_local_client("::ffff:127.0.0.1", "::ffff:127.0.0.1"));
+  EXPECT_TRUE(is_local_client("192.168.1.5", "192.168.1.5"));
+  EXPECT_FALSE(is_local_client("192.168.1.6", "192.168.1.5"));
+  EXPECT_FALSE(is_local_client("172.17.0.1", "172.17.0.2"));
+  EXPECT_FALSE(is_local_client("12.7.0.1", "127.0.0.1"));
+  EXPECT_FALSE(is_local_client("::ffff:10.0.0.1", "::1"));
+  EXPECT_FALSE(is_local_client("::ffff:0:1", "::1"));
+  EXPECT_FALSE(is_local_client("", ""));
 }
 
 bool asks(const std::string& host, const std::string& origin,

@@ -84,6 +84,18 @@ TEST_F(TruncationTenants, TheTenantsLimitIsNamedWhereAPromptPassesIt) {
   EXPECT_EQ(text["message"],
             "prompt: has 200 tokens, the limit of this tenant is 200 including at least one token "
             "of output");
+  // Neither is the context named where a prompt passes that, too.
+  const std::string words(20'000, 'a');
+  EXPECT_EQ(refused(kCompletionsPath, {{"prompt", words}})["message"],
+            "prompt: has more than 199 tokens, the limit of this tenant is 200 including at least "
+            "one token of output");
+  EXPECT_EQ(refused(kCompletionsPath, {{"prompt", std::vector<int>(5'000, 5)}})["message"],
+            "prompt: has 5000 tokens, the limit of this tenant is 200 including at least one token "
+            "of output");
+  EXPECT_EQ(
+      refused(kChatApiPath, long_chat_body({{{"role", "user"}, {"content", words}}}))["message"],
+      "messages: has more than 199 tokens, the limit of this tenant is 200 including at "
+      "least one token of output");
   const std::vector<int> fits(190, 5);
   const Json output = refused(kCompletionsPath, {{"prompt", fits}, {"max_tokens", 11}});
   EXPECT_EQ(output["param"], "max_tokens");

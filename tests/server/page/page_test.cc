@@ -208,6 +208,26 @@ TEST_F(CacheBranchTest, TextOfPrivateBranchesIsNotShown) {
   EXPECT_THAT(look(query_of(top["below"][0])).dump(), Not(HasSubstr("Nobody")));
 }
 
+// Without keys, as here, text is for the local user alone.
+TEST_F(CacheBranchTest, TextIsNotShownToAClientBehindAProxy) {
+  fixture_.complete({{"prompt", "The little bird sat on a tree"}, {"max_tokens", 1}});
+  const auto ask = [&](const std::string& path, bool is_forwarded) {
+    return Json::parse(
+        fixture_.send({.method = "GET", .path = path, .is_forwarded = is_forwarded}).body);
+  };
+  while (ask("/cache/map", false)["age_s"].is_null()) std::this_thread::yield();
+  for (const auto& [path, list] :
+       {std::pair("/cache/branch", "below"), std::pair("/cache/map", "branches")}) {
+    const Json shown = ask(path, false)[list];
+    const Json hidden = ask(path, true)[list];
+    ASSERT_EQ(shown.size(), 1u) << path;
+    ASSERT_EQ(hidden.size(), 1u) << path;
+    EXPECT_THAT(shown[0]["text"].get<std::string>(), HasSubstr("little bird")) << path;
+    EXPECT_TRUE(hidden[0]["text"].is_null()) << path;
+    EXPECT_EQ(hidden[0]["tokens"], shown[0]["tokens"]) << path;
+  }
+}
+
 TEST_F(CacheBranchTest, ANodeThatIsNotThereIsAnError) {
   const auto status = [&](const std::string& query) {
     return fixture_.send({.method = "GET", .path = "/cache/branch", .query = query}).status;

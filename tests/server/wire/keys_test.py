@@ -65,6 +65,35 @@ class Keys(unittest.TestCase):
     def start(self, *flags):
         return self.stack.enter_context(served.Served(served.STORIES, *flags))
 
+    def test_private_prompts_are_shown_to_admins_where_the_operator_says_so_and_to_nobody_else(self):
+        secret = "The little dog found a golden key under the old oak tree"
+        for flags, is_shown in (((), False), (("--show-prompts-to-admins",), True)):
+            server = self.start(*self.folder.key_flags(), *flags)
+            body = {**BODY, "prompt": secret}
+            self.assertEqual(server.post("/v1/completions", body, bearer("anna-key"))[0], 200)
+            for path in ("/cache/branch", "/cache/map"):
+                self.assertEqual(server.get(path, bearer("anna-key"))[0], 403)
+                self.assertEqual(server.get(path)[0], 401)
+            top = server.get("/cache/branch", bearer("ops-key"))[1]["below"]
+            self.assertEqual([branch["tenant"] for branch in top], ["anna"])
+            asked = server.get(f"/cache/branch?node={top[0]['node']}", bearer("ops-key"))[1]["branch"]
+            served.wait_until(lambda: server.get("/cache/map", bearer("ops-key"))[1].get("branches"))
+            drawn = server.get("/cache/map", bearer("ops-key"))[1]["branches"]
+            for text in (top[0]["text"], asked["text"], drawn[0]["text"]):
+                if is_shown:
+                    self.assertIn("golden key", text)
+                else:
+                    self.assertIsNone(text)
+
+    def test_without_keys_text_is_shown_to_this_machine_and_to_no_client_of_a_proxy(self):
+        server = self.start()
+        self.assertEqual(server.post("/v1/completions", BODY)[0], 200)
+        served.wait_until(lambda: server.get("/cache/map")[1].get("branches"))
+        for path, branches in (("/cache/branch", "below"), ("/cache/map", "branches")):
+            self.assertIn("Once upon", server.get(path)[1][branches][0]["text"])
+            for header in ("X-Forwarded-For", "Forwarded", "Via"):
+                self.assertIsNone(server.get(path, {header: "10.0.0.9"})[1][branches][0]["text"])
+
     def test_a_request_needs_a_good_key(self):
         server = self.start(*self.folder.key_flags())
         self.assertEqual(server.get("/health")[0], 200)

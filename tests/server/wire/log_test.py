@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tempfile
 import time
 import unittest
 
@@ -39,6 +40,26 @@ class Log(unittest.TestCase):
             self.assertEqual(second["cached_tokens"], reply["usage"]["prompt_tokens"] - 1)
             self.assertGreater(first["ttft_s"], 0)
             self.assertGreaterEqual(first["e2e_s"], first["ttft_s"])
+
+    def test_fields_that_are_ignored_are_named_to_the_client_too(self):
+        odd = {"n_predict": 4, "max_token": 4, "bad\r\nname": 1, "seed": 1}
+        chat = {"messages": [{"role": "user", "content": "A dog"}], "max_tokens": 2, "xyz": True,
+                "documents": [{"text": "Dogs bark."}]}
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as template:
+            template.write(served.STORY_TEMPLATE)
+            template.flush()
+            with served.Served(served.STORIES, "--chat-template", template.name) as server:
+                for path, body, ignored in (
+                    ("/v1/completions", {**BODY, **odd}, "n_predict,max_token"),
+                    ("/v1/completions", BODY, None),
+                    ("/v1/chat/completions", chat, "xyz,documents"),
+                    ("/v1/messages", {**chat, "documents": None}, "xyz"),
+                ):
+                    for stream in (False, True):
+                        reply, _ = server.request("POST", path, {**body, "stream": stream})
+                        self.assertEqual((reply.status, reply.getheader("X-Ignored-Fields")), (200, ignored), path)
+                lines(server, 8)
+                self.assertIn("ignored_fields=n_predict,max_token", server.stderr())
 
     def test_embeddings_are_no_completions(self):
         with served.Served(served.STORIES, "--log-format", "json", "--device", "cpu") as server:
