@@ -104,7 +104,7 @@ TEST(PeerStore, FindsThatNobodyWaitsForAreWithdrawn) {
   }
   EXPECT_EQ(fetching.find(keys_of(1, 2)), 1u);
   EXPECT_EQ(fetching.read(1), StoreFault::kNone);
-  EXPECT_EQ(fetching.notes.count("no pages from"), 0) << fetching.notes.all() << serving.notes.all();
+  EXPECT_EQ(fetching.notes.count("no pages from"), 0) << fetching.notes.all();
 }
 
 TEST(PeerStore, WhatIsAskedForInAllIsBounded) {
