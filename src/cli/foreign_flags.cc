@@ -71,6 +71,8 @@ constexpr std::string_view kVerbose =
     "there is a line per request, and --log-prompts adds their text";
 constexpr std::string_view kDraftLengths =
     "drafts are as long as measured times pay for here, at most --spec-draft-n-max";
+constexpr std::string_view kNoLookupFile =
+    "drafts are looked up in prompts and outputs that are in the cache, and in no file";
 constexpr std::string_view kSwitch = "on|off|auto|0|1|true|false";
 
 // Flags that are called the same everywhere need no row. Of several rows of a flag the first that
@@ -213,6 +215,7 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"--server-role", kTensorrt, kNone},
     {"--speculative-algorithm", kSglang, "--speculative-config", " '{\"method\": \"ngram\"}'"},
     {"--speculative-num-draft-tokens", kSglang, "--spec-draft-n-max"},
+    {"--num-speculative-tokens", kVllm, "--spec-draft-n-max"},
     {"--draft", kLlama, "--spec-draft-n-max"},
     {"--draft-n", kLlama, "--spec-draft-n-max"},
     {"--spec-default", kLlama, "--spec-type", " ngram-mod"},
@@ -238,6 +241,10 @@ constexpr auto kFlags = std::to_array<ForeignFlag>({
     {"-cd", kLlama, "a draft model has its model's context"},
     {"-ngld", kLlama, "a draft model computes on its model's device"},
     {"-devd", kLlama, "a draft model computes on its model's device"},
+    {"-lcs", kLlama, kNoLookupFile},
+    {"--lookup-cache-static", kLlama, kNoLookupFile},
+    {"-lcd", kLlama, kNoLookupFile},
+    {"--lookup-cache-dynamic", kLlama, kNoLookupFile},
     {"--draft-min", kLlama, kDraftLengths},
     {"--draft-p-min", kLlama, kDraftLengths},
     {"-to", kLlama, "a request has no time limit here; a client that leaves ends it"},
