@@ -4,27 +4,73 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "app/kv_dtype.h"
 #include "kv/memory/blocks_held.h"
 
 namespace pagoda::app {
 namespace {
 
+// fp4 is known to other engines and to arithmetic; kv_dtype.h has the types that are kept here.
 constexpr std::string_view kScalePerRow = "one fp16 scale per token and KV head, for K and for V";
 constexpr std::array<KvFormat, 9> kFormats = {{
-    {"fp32", 32, 32, 0, 0, 0, ""},
-    {"bf16", 16, 16, 0, 0, 0, ""},
-    {"fp16", 16, 16, 0, 0, 0, ""},
-    {"fp8", 8, 8, 0, 0, 2, kScalePerRow},
-    {"fp8_e5m2", 8, 8, 0, 0, 0, ""},
-    {"int8", 8, 8, 0, 0, 2, kScalePerRow},
-    {"k8v4", 8, 4, 0, 32, 2, "one fp16 scale per token and KV head of K, and per 32 values of V"},
-    {"fp4", 4, 4, 32, 32, 1, "one 8-bit scale per 32 values (MXFP4)"},
-    {"int4", 4, 4, 32, 32, 2, "one fp16 scale per 32 values"},
+    {"fp32", 32, 32, 0, 0, 0, 0, ""},
+    {"bf16", 16, 16, 0, 0, 0, 0, ""},
+    {"fp16", 16, 16, 0, 0, 0, 0, ""},
+    {"fp8", 8, 8, 0, 0, 2, 2, kScalePerRow},
+    {"fp8_e5m2", 8, 8, 0, 0, 0, 0, ""},
+    {"int8", 8, 8, 0, 0, 2, 2, kScalePerRow},
+    {"k8v4", 8, 4, 0, 32, 2, 2,
+     "one fp16 scale per token and KV head of K, and per 32 values of V"},
+    {"fp4", 4, 4, 32, 32, 1, 1, "one 8-bit scale per 32 values (MXFP4)"},
+    {"int4", 4, 4, 32, 32, 2, 2, "one fp16 scale per 32 values"},
 }};
+
+const KvFormat* find_named(std::string_view name) {
+  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
+                                         [&](const KvFormat& f) { return f.name == name; });
+  return found == kFormats.end() ? nullptr : found;
+}
+
+struct PairedFormat {
+  std::string name;
+  std::string scale_rule;
+  KvFormat format;
+};
+
+std::string pair_rule(char vector, std::int64_t group) {
+  return group == 0 ? fmt::format("of {} one fp16 scale per token and KV head", vector)
+                    : fmt::format("of {} one fp16 scale per {} values", vector, group);
+}
+
+// Every pair of types that are kept here, keys before values.
+std::map<std::string, PairedFormat, std::less<>> paired_formats() {
+  std::map<std::string, PairedFormat, std::less<>> pairs;
+  for (const KvFormat& keys : kFormats) {
+    for (const KvFormat& values : kFormats) {
+      const std::string name = fmt::format("{}/{}", keys.name, values.name);
+      if (!parse_kv_dtype(name).ok() || keys.name == values.name) continue;
+      PairedFormat& pair = pairs[name];
+      pair.name = name;
+      if (keys.quantised()) pair.scale_rule = pair_rule('K', keys.key_group);
+      if (keys.quantised() && values.quantised()) pair.scale_rule += "; ";
+      if (values.quantised()) pair.scale_rule += pair_rule('V', values.value_group);
+      pair.format = {.name = pair.name,
+                     .key_bits = keys.key_bits,
+                     .value_bits = values.value_bits,
+                     .key_group = keys.key_group,
+                     .value_group = values.value_group,
+                     .key_group_bytes = keys.key_group_bytes,
+                     .value_group_bytes = values.value_group_bytes,
+                     .scale_rule = pair.scale_rule};
+    }
+  }
+  return pairs;
+}
 
 // One head's K and V cannot overflow below this, whatever the format.
 constexpr std::int64_t kHeadDimMax = std::int64_t{1} << 58;
@@ -91,9 +137,9 @@ Result<KvBytes> sequence_bytes(const KvSizeQuery& question, bool one_token, cons
   for (const KvLayers& group : question.groups) {
     const KvFormat& format = question.format;
     const KvBytes key =
-        vector_bytes(format.key_bits, format.key_group, format.group_bytes, group.key_dim);
-    const KvBytes value =
-        vector_bytes(format.value_bits, format.value_group, format.group_bytes, group.value_dim);
+        vector_bytes(format.key_bits, format.key_group, format.key_group_bytes, group.key_dim);
+    const KvBytes value = vector_bytes(format.value_bits, format.value_group,
+                                       format.value_group_bytes, group.value_dim);
     const KvBytes head = {key.payload + value.payload, key.stored + value.stored};
     ASSIGN_OR_RETURN(const KvBytes layer, scaled(head, heads(group), "num_kv_heads"));
     ASSIGN_OR_RETURN(KvBytes bytes, scaled(layer, group.layers, "num_layers"));
@@ -201,9 +247,14 @@ class ModelReader {
 std::span<const KvFormat> kv_formats() { return kFormats; }
 
 const KvFormat* find_kv_format(std::string_view name) {
-  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
-                                         [&](const KvFormat& f) { return f.name == name; });
-  return found == kFormats.end() ? nullptr : found;
+  if (const KvFormat* const found = find_named(name)) return found;
+  const auto elements = parse_kv_dtype(name);
+  if (!elements.ok() || !elements.value()) return nullptr;
+  const std::string spelt = kv_dtype_name(*elements.value());
+  if (const KvFormat* const found = find_named(spelt)) return found;
+  static const auto pairs = paired_formats();
+  const auto pair = pairs.find(spelt);
+  return pair == pairs.end() ? nullptr : &pair->second.format;
 }
 
 Result<std::int64_t> checked_product(std::int64_t a, std::int64_t b, std::string_view field) {

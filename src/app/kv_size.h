@@ -20,17 +20,21 @@ namespace pagoda::app {
 // An element type of the cache and what its scales cost.
 struct KvFormat {
   std::string_view name;
-  std::int64_t key_bits;        // of an element of K
-  std::int64_t value_bits;      // of one of V
-  std::int64_t key_group;       // elements of K that share scales; 0: all of one head's vector
-  std::int64_t value_group;     // the same of V
-  std::int64_t group_bytes;     // scales (and minimum) of a group; 0: the type has none
-  std::string_view scale_rule;  // in words; empty when there are no scales
+  std::int64_t key_bits;           // of an element of K
+  std::int64_t value_bits;         // of one of V
+  std::int64_t key_group;          // elements of K that share scales; 0: all of one head's vector
+  std::int64_t value_group;        // the same of V
+  std::int64_t key_group_bytes;    // scales (and minimum) of a group of K; 0: there are none
+  std::int64_t value_group_bytes;  // the same of V
+  std::string_view scale_rule;     // in words; empty when there are no scales
 
-  bool quantised() const { return group_bytes > 0; }
+  bool quantised() const { return key_group_bytes > 0 || value_group_bytes > 0; }
 };
 
+// Those that have a name of their own.
 std::span<const KvFormat> kv_formats();
+// By that name, or by any other that kv_dtype.h reads: an alias, or a pair such as "bf16/int8".
+// Lives as long as the program; nullptr: there is none.
 const KvFormat* find_kv_format(std::string_view name);
 
 // Layers that keep the same. A latent layer (MLA) keeps one vector of `key_dim` values per token,

@@ -181,6 +181,19 @@ class LocalChat final : public ChatModel {
   engine::Engine engine_;  // last: its thread uses the others
 };
 
+// The template that is named, else the model's own.
+Result<text::ChatTemplate> template_of(const LocalChatOptions& options, const LoadedModel& model) {
+  if (!options.chat_template.empty()) {
+    return text::ChatTemplate::load_file(options.chat_template, model.tokenizer());
+  }
+  Result<text::ChatTemplate> own = model.chat_template();
+  if (own.ok() || own.error().code != ErrorCode::kNotFound) return own;
+  return Error{ErrorCode::kNotFound,
+               fmt::format("{}: `chat_template` names a file with one; \"pagoda run\" completes a "
+                           "text without",
+                           own.error().message)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& options) {
@@ -207,10 +220,7 @@ Result<std::unique_ptr<ChatModel>> open_local_chat(const LocalChatOptions& optio
   ASSIGN_OR_RETURN(SamplingDefaults defaults,
                    with_generation_config(std::move(of_model), options.generation));
   const text::Tokenizer& tokenizer = model->tokenizer();
-  ASSIGN_OR_RETURN(text::ChatTemplate chat_template,
-                   options.chat_template.empty()
-                       ? model->chat_template()
-                       : text::ChatTemplate::load_file(options.chat_template, tokenizer));
+  ASSIGN_OR_RETURN(text::ChatTemplate chat_template, template_of(options, *model));
   engine::BackendOptions backend_options;
   backend_options.threads = options.threads;
   backend_options.context_tokens = options.max_model_len;

@@ -11,19 +11,45 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return value / unit + (value % unit != 0 ? 1 : 0);
 }
 
-Result<std::int64_t> rank_bytes(const MemoryQuery& query, std::int64_t tokens,
-                                bool windows_forget) {
-  KvSizeQuery size = {.groups = query.groups,
-                      .format = query.format,
-                      .sequence_length = tokens,
-                      .batch_size = 1,
-                      .ranks = query.ranks,
-                      .block_size = query.block_size};
-  if (!windows_forget) {
-    for (KvLayers& group : size.groups) group.window = 0;
+KvSizeQuery sequence_of(const MemoryQuery& query, std::int64_t tokens) {
+  return {.groups = query.groups,
+          .format = query.format,
+          .sequence_length = tokens,
+          .batch_size = 1,
+          .ranks = query.ranks,
+          .block_size = query.block_size};
+}
+
+// One token, which no window forgets.
+Result<KvSize> token_size(const MemoryQuery& query) {
+  KvSizeQuery token = sequence_of(query, 1);
+  for (KvLayers& group : token.groups) group.window = 0;
+  return kv_size(token);
+}
+
+Result<std::int64_t> token_bytes_of(const MemoryQuery& query) {
+  ASSIGN_OR_RETURN(const KvSize size, token_size(query));
+  return size.per_rank.stored;
+}
+
+Result<std::int64_t> whole_blocks(const MemoryQuery& query, std::int64_t tokens) {
+  return checked_product(rounded_up(tokens, query.block_size), query.block_size, "block_size");
+}
+
+// The bytes that a cache must have for a request alone: sched::BlockDemand::blocks_alone in bytes.
+Result<std::int64_t> bytes_alone(const MemoryQuery& query, std::int64_t tokens) {
+  ASSIGN_OR_RETURN(const std::int64_t whole, whole_blocks(query, tokens));
+  KvSizeQuery peak = sequence_of(query, whole);
+  for (KvLayers& group : peak.groups) {
+    if (group.window > 0) group.window += query.chunk_tokens;
   }
-  ASSIGN_OR_RETURN(const KvSize answer, kv_size(size));
-  return answer.per_rank.stored;
+  ASSIGN_OR_RETURN(const KvSize held, kv_size(peak));
+  ASSIGN_OR_RETURN(const std::int64_t token_bytes, token_bytes_of(query));
+  ASSIGN_OR_RETURN(const std::int64_t block,
+                   checked_product(token_bytes, query.block_size, "block_size"));
+  std::int64_t bytes = 0;
+  if (!__builtin_add_overflow(held.per_rank.stored, block, &bytes)) return bytes;
+  return Error{ErrorCode::kOutOfRange, "`sequence_length`: takes more than 2^63 - 1 bytes"};
 }
 
 std::int64_t kv_bytes_of(const MemoryQuery& query) {
@@ -41,44 +67,52 @@ Result<std::int64_t> draft_token_bytes(const MemoryQuery& query) {
       std::all_of(drafts.groups.begin(), drafts.groups.end(),
                   [&](const KvLayers& layers) { return keeps_rows(query.format, layers); });
   if (!is_kept) drafts.format = *find_kv_format("bf16");
-  return rank_bytes(drafts, 1, false);
+  return token_bytes_of(drafts);
 }
 
-// The part of so many bytes that is the draft model's: as engine::PagedBackend shares memory out.
-std::int64_t draft_part(std::int64_t kv_bytes, std::int64_t token_bytes, std::int64_t draft_bytes) {
-  const double share = static_cast<double>(draft_bytes) /
-                       (static_cast<double>(draft_bytes) + static_cast<double>(token_bytes));
-  return static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(kv_bytes, 0)) *
-                                   share);
+// The part of so many bytes that is not the draft model's: as engine::PagedBackend shares memory.
+std::int64_t own_part(std::int64_t kv_bytes, std::int64_t token_bytes, std::int64_t draft_bytes) {
+  const double share = static_cast<double>(token_bytes) /
+                       (static_cast<double>(token_bytes) + static_cast<double>(draft_bytes));
+  const std::int64_t all = std::max<std::int64_t>(kv_bytes, 0);
+  return draft_bytes == 0 ? all : static_cast<std::int64_t>(static_cast<double>(all) * share);
 }
 
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const MemoryQuery& query) {
-  ASSIGN_OR_RETURN(const std::int64_t token_bytes, rank_bytes(query, 1, false));
+  ASSIGN_OR_RETURN(const std::int64_t token_bytes, token_bytes_of(query));
   ASSIGN_OR_RETURN(const std::int64_t draft_bytes, draft_token_bytes(query));
   ASSIGN_OR_RETURN(const std::int64_t block_bytes,
                    checked_product(token_bytes, query.block_size, "block_size"));
   const std::int64_t kv_bytes = kv_bytes_of(query);
-  const std::int64_t drafts = draft_part(kv_bytes, token_bytes, draft_bytes);
-  const std::int64_t own = std::max<std::int64_t>(kv_bytes, 0) - drafts;
+  const std::int64_t own = own_part(kv_bytes, token_bytes, draft_bytes);
   return MemoryPlan{.weights_bytes = rounded_up(query.weights_bytes, query.ranks),
                     .kv_bytes = kv_bytes,
-                    .draft_kv_bytes = drafts,
+                    .draft_kv_bytes = std::max<std::int64_t>(kv_bytes, 0) - own,
                     .tokens = own / block_bytes * query.block_size,
                     .token_bytes = token_bytes};
 }
 
 Result<std::int64_t> request_bytes(const MemoryQuery& query, std::int64_t tokens) {
-  ASSIGN_OR_RETURN(const std::int64_t whole, checked_product(rounded_up(tokens, query.block_size),
-                                                             query.block_size, "block_size"));
-  return rank_bytes(query, whole, true);
+  ASSIGN_OR_RETURN(const std::int64_t whole, whole_blocks(query, tokens));
+  ASSIGN_OR_RETURN(const KvSize size, kv_size(sequence_of(query, whole)));
+  return size.per_rank.stored;
 }
 
 Result<std::int64_t> requests_at(const MemoryQuery& query, std::int64_t tokens) {
   ASSIGN_OR_RETURN(const std::int64_t bytes, request_bytes(query, tokens));
+  ASSIGN_OR_RETURN(const std::int64_t alone, bytes_alone(query, tokens));
   ASSIGN_OR_RETURN(const MemoryPlan plan, plan_memory(query));
-  return (std::max<std::int64_t>(plan.kv_bytes, 0) - plan.draft_kv_bytes) / bytes;
+  const std::int64_t own = std::max<std::int64_t>(plan.kv_bytes, 0) - plan.draft_kv_bytes;
+  return own < alone ? 0 : own / bytes;
+}
+
+Result<std::int64_t> served_kv_bytes(const MemoryQuery& query) {
+  ASSIGN_OR_RETURN(const MemoryPlan plan, plan_memory(query));
+  if (query.ranks == 1) return plan.kv_bytes;
+  ASSIGN_OR_RETURN(const KvSize token, token_size(query));
+  return checked_product(token.all_ranks.stored, plan.tokens, "tokens");
 }
 
 Result<std::int64_t> longest_context(const MemoryQuery& query, std::int64_t requests) {

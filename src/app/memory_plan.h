@@ -27,6 +27,7 @@ struct MemoryQuery {
   std::int64_t workspace_bytes = 0;  // of each rank
   std::int64_t ranks = 1;
   std::int64_t block_size = 16;           // tokens; a request takes whole blocks
+  std::int64_t chunk_tokens = 1;          // most tokens of a prompt that are computed at once
   std::optional<DraftMemory> draft = {};  // with one rank alone
 };
 
@@ -41,7 +42,9 @@ Result<MemoryPlan> plan_memory(const MemoryQuery& query);
 
 // The bytes of the fullest rank that a request of so many tokens takes.
 Result<std::int64_t> request_bytes(const MemoryQuery& query, std::int64_t tokens);
-// How many requests of so many tokens fit at once.
+// How many requests of so many tokens fit at once. None where a server would not take one alone:
+// beside it every group of layers keeps a block free, into which a partial prefix match is copied,
+// and its windows hold the tokens of a chunk, too (sched/block_demand.h).
 Result<std::int64_t> requests_at(const MemoryQuery& query, std::int64_t tokens);
 // The longest context, in whole blocks, at which so many requests fit at once; 0: not even one
 // block each. At most kPlannedTokensMax.
@@ -50,6 +53,9 @@ Result<std::int64_t> longest_context(const MemoryQuery& query, std::int64_t requ
 // The fewest ranks with which so many requests fit at once; 0: 1,024 are not enough.
 Result<std::int64_t> ranks_for(const MemoryQuery& query, std::int64_t tokens,
                                std::int64_t requests);
+
+// Returns how much a server must be given for the cache, all ranks together, for as many blocks.
+Result<std::int64_t> served_kv_bytes(const MemoryQuery& query);
 
 // The bytes of a model's weights in its file. Packed for a device they take about as much.
 std::int64_t weights_in_file(const gguf::File& file);

@@ -31,18 +31,28 @@ std::uint64_t context_of(const PromptRunOptions& options, const model::Config& c
   return options.max_model_len;
 }
 
-void print_summary(const engine::SingleOutput& answer, const engine::SingleRequest& request) {
+// ", 12 of 30 draft tokens accepted"; nothing where nothing was to draft.
+std::string drafts_text(const PromptRunOptions& options, const engine::DraftCounts& drafts) {
+  if (options.speculation.methods.empty() || options.no_kv_cache) return {};
+  if (drafts.tokens == 0) return ", nothing drafted";
+  return fmt::format(", {} of {} accepted", drafts.accepted,
+                     terminal::counted(drafts.tokens, "draft token"));
+}
+
+void print_summary(const PromptRunOptions& options, const EngineOutput& answer,
+                   const engine::SingleRequest& request) {
   const std::size_t prompt_tokens = request.prompt.size();
   const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
   const double decoded = answer.tokens.empty() ? 0 : static_cast<double>(answer.tokens.size() - 1);
   fmt::print(
-      stderr, "prompt {}, prefill {:.1f} tok/s, TTFT {:.0f} ms, {}, decode {:.1f} tok/s{}{}\n",
+      stderr, "prompt {}, prefill {:.1f} tok/s, TTFT {:.0f} ms, {}, decode {:.1f} tok/s{}{}{}\n",
       terminal::counted(prompt_tokens, "token"),
       rate(static_cast<double>(prompt_tokens), answer.first_token_s), answer.first_token_s * 1e3,
       terminal::counted(answer.tokens.size(), "new token"), rate(decoded, answer.decode_s),
       !request.kv_cache ? fmt::format(", no KV cache ({} computed)",
                                       terminal::counted(answer.tokens_computed, "token"))
                         : "",
+      drafts_text(options, answer.drafts),
       request.sampling.temperature > 0 ? fmt::format(", seed {}", request.sampling.seed) : "");
 }
 
@@ -64,9 +74,9 @@ engine::BackendOptions backend_options(const PromptRunOptions& options, const Lo
 
 // On a GPU where one is wanted, else by the plain way over a decoder unless drafts or a KV policy
 // are wanted.
-Result<engine::SingleOutput> generate(const PromptRunOptions& options, const LoadedModel& model,
-                                      const kernels::KernelSet& kernels,
-                                      const engine::SingleRequest& request, const Clock& clock) {
+Result<EngineOutput> generate(const PromptRunOptions& options, const LoadedModel& model,
+                              const kernels::KernelSet& kernels,
+                              const engine::SingleRequest& request, const Clock& clock) {
   if (options.no_kv_cache && options.device.kind == DeviceKind::kCuda) {
     return Error{ErrorCode::kUnsupported,
                  "`no_kv_cache`: not supported on a GPU; use `device=cpu`"};
@@ -105,7 +115,8 @@ Result<engine::SingleOutput> generate(const PromptRunOptions& options, const Loa
                           .kv_cache_dtype = options.kv_cache_dtype,
                           .block_tokens = options.block_size,
                           .on_pack = model.pack_progress()});
-  return engine::generate_single(decoder, request, clock);
+  ASSIGN_OR_RETURN(engine::SingleOutput plain, engine::generate_single(decoder, request, clock));
+  return EngineOutput{std::move(plain), {}};
 }
 
 // Text as it comes, never half a character.
@@ -171,11 +182,10 @@ Result<engine::FinishReason> run_prompt(const PromptRunOptions& options) {
   };
   request.cancelled = [&] { return interrupt.requested(); };
 
-  ASSIGN_OR_RETURN(const engine::SingleOutput given,
-                   generate(options, *model, *kernels, request, clock));
+  ASSIGN_OR_RETURN(const EngineOutput given, generate(options, *model, *kernels, request, clock));
   progress.clear();
   stream.finish();
-  print_summary(given, request);
+  print_summary(options, given, request);
   if (given.reason == engine::FinishReason::kContext) {
     terminal::print_warning(
         fmt::format("the context of {} is full", terminal::counted(request.context_max, "token")));

@@ -22,6 +22,7 @@ class Listener final : public engine::ReplySink {
                  const std::string& text) override {
     output.reason = reason;
     output.tokens_computed = record.prompt_tokens_computed + record.output_tokens;
+    output.drafts = record.drafts;
     if (record.first_token_ns != 0) {
       output.first_token_s = record.first_token_s();
       output.decode_s = seconds_between(record.first_token_ns, record.finished_ns);
@@ -29,7 +30,7 @@ class Listener final : public engine::ReplySink {
     message = text;
   }
 
-  engine::SingleOutput output;
+  EngineOutput output;
   std::string message;
 
  private:
@@ -38,8 +39,8 @@ class Listener final : public engine::ReplySink {
 
 }  // namespace
 
-Result<engine::SingleOutput> generate_on(engine::Backend& backend,
-                                         const engine::SingleRequest& request, const Clock& clock) {
+Result<EngineOutput> generate_on(engine::Backend& backend, const engine::SingleRequest& request,
+                                 const Clock& clock) {
   const engine::CoreOptions& options = backend.core_options();
   sched::TenantTable tenants;
   engine::Request asked;

@@ -5,13 +5,19 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/backends/backend.h"
+#include "engine/draft_counts.h"
 #include "engine/single_sequence.h"
 
 namespace pagoda::app {
 
+// The output, and how many draft tokens it had.
+struct EngineOutput : engine::SingleOutput {
+  engine::DraftCounts drafts = {};
+};
+
 // Ends at the backend's end tokens; `stops`, `kv_cache` and `on_prefill` of the request mean
 // nothing here. Fails as engine::generate_single does, and when the device is lost.
-Result<engine::SingleOutput> generate_on(engine::Backend& backend,
-                                         const engine::SingleRequest& request, const Clock& clock);
+Result<EngineOutput> generate_on(engine::Backend& backend, const engine::SingleRequest& request,
+                                 const Clock& clock);
 
 }  // namespace pagoda::app

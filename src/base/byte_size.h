@@ -1,4 +1,4 @@
-// Byte sizes are parsed as people write them ("4096", "512MB", "1.5GiB") and formatted as people
+// Byte sizes are parsed as people write them ("4096", "512MB", "1.1GiB") and formatted as people
 // read them ("64.00 GiB").
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace pagoda {
 
-// Parses plain bytes, or a number with KB MB GB TB (powers of 1000) or KiB MiB GiB TiB (of 1024),
-// in any case, with an optional blank before the unit. Negative sizes, fractions of a byte and
-// overflow are errors.
+// Parses plain bytes, or a number with KB MB GB TB (of 1000), KiB MiB GiB TiB (1024, in any case)
+// or K M G T (as capitals: of 1024), with an optional blank before the unit. Decimals are rounded
+// down to whole bytes. Negative sizes, less than a byte and overflow are errors.
 Result<std::uint64_t> parse_byte_size(std::string_view text);
 
 // Formats with the largest binary unit that leaves at least 1 and two decimals: "16.00 GiB", "512

@@ -192,8 +192,8 @@ void add_chat_command(const CommandSpec& app, int& exit_status) {
   command.group("KV cache");
   command
       .add_option("-c,--max-model-len", options->local.max_model_len,
-                  "context in tokens (default: the model's)")
-      .token_count(1, std::uint64_t{1} << 30);
+                  "context in tokens (default, and 0: the model's)")
+      .token_count(0, std::uint64_t{1} << 30);
   add_kv_cache_dtype_options(command, options->local.kv_cache_dtype);
   add_kv_eviction_option(command, options->local.kv_eviction);
   add_kv_policy_option(command, options->local.kv_policy);

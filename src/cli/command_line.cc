@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "cli/commands.h"
+#include "cli/dotted_flags.h"
 #include "cli/field_flags.h"
 #include "cli/flag_variables.h"
 #include "cli/foreign_commands.h"
@@ -321,6 +322,7 @@ int run_command_line(int argc, const char* const* argv) {
     return kUsageError;
   }
   words = command_line.with_dashes(std::move(words));
+  words = with_joined_fields(words, command_line.place_of(words));
   if (words.front() == "serve") words = with_each_served_name(std::move(words));
   std::vector<ReadVariable> variables;
   if (!asks_for_text(words)) {

@@ -98,8 +98,8 @@ void add_eval_command(const CommandSpec& app, const std::string& command_line, i
   add_quantization_options(command, options->load.quantization);
   command
       .add_option("-c,--max-model-len", options->load.context_tokens,
-                  "context in tokens (default: the model's)")
-      .token_count(1, std::uint64_t{1} << 30);
+                  "context in tokens (default, and 0: the model's)")
+      .token_count(0, std::uint64_t{1} << 30);
   command.group("Device");
   add_device_options(command, options->device);
   command

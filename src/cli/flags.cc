@@ -12,6 +12,7 @@
 
 #include "base/byte_size.h"
 #include "base/result.h"
+#include "cli/flag_spelling.h"
 #include "cli/flag_variables.h"
 #include "cli/help_format.h"
 #include "cli/nearest.h"
@@ -479,6 +480,7 @@ CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
   drop_overridden_variables(*app_, words);
   outcome.error = refused_variable(*named_commands(*app_, words).back(), words);
   if (!outcome.error.empty()) return outcome;
+  const std::vector<std::string> typed = words;
   std::reverse(words.begin(), words.end());  // CLI11 wants the last word first
   try {
     app_->parse(words);
@@ -486,7 +488,7 @@ CommandLine::Outcome CommandLine::parse(std::vector<std::string> words) const {
     outcome.exit_status = app_->exit(asked_for_text);
   } catch (const CLI::ParseError& error) {
     CLI::App& chosen = chosen_command(*app_);
-    outcome.error = with_variable(plain_words(error), chosen);
+    outcome.error = with_typed_name(with_variable(plain_words(error), chosen), chosen, typed);
     outcome.unknown = app_->remaining(true);
     outcome.possible = possible_words(chosen);
   }

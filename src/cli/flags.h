@@ -1,6 +1,6 @@
 // The flags of a command, without the library that parses them: CLI11 is a header of templates that
-// costs each file which includes it several seconds, so only flags.cc, flag_variables.cc and
-// help_format.cc do.
+// costs each file which includes it several seconds, so only flags.cc, flag_spelling.cc,
+// flag_variables.cc and help_format.cc do.
 #pragma once
 
 #include <cstddef>

@@ -38,6 +38,8 @@ constexpr std::string_view kVerbose =
     "there is a line per request, and --log-prompts adds their text";
 constexpr std::string_view kDraftLengths =
     "drafts are as long as measured times pay for here, at most --spec-draft-n-max";
+constexpr std::string_view kNoLookupFile =
+    "drafts are looked up in prompts and outputs that are in the cache, and in no file";
 constexpr std::string_view kNoCode = "no code of others is loaded into the program";
 constexpr std::string_view kOneMachine =
     "the processes of --tensor-parallel-size are on this machine";
@@ -198,6 +200,7 @@ constexpr auto kForeignFlagRows = std::to_array<ForeignFlag>({
     {"--server-role", kTensorrt, kNone},
     {"--speculative-algorithm", kSglang, "--speculative-config", " '{\"method\": \"ngram\"}'"},
     {"--speculative-num-draft-tokens", kSglang, "--spec-draft-n-max"},
+    {"--num-speculative-tokens", kVllm, "--spec-draft-n-max"},
     {"--draft", kLlama, "--spec-draft-n-max"},
     {"--draft-n", kLlama, "--spec-draft-n-max"},
     {"--spec-default", kLlama, "--spec-type", " ngram-mod"},
@@ -339,10 +342,10 @@ constexpr auto kForeignFlagRows = std::to_array<ForeignFlag>({
     {"--cpu-mask", kLlama, kPlaces},
     {"--cpu-range", kLlama, kPlaces},
     {"--cpu-strict", kLlama, kPlaces},
-    {"-lcs", kLlama, "--spec-type", " ngram-mod"},
-    {"-lcd", kLlama, "--spec-type", " ngram-mod"},
-    {"--lookup-cache-static", kLlama, "--spec-type", " ngram-mod"},
-    {"--lookup-cache-dynamic", kLlama, "--spec-type", " ngram-mod"},
+    {"-lcs", kLlama, kNoLookupFile},
+    {"-lcd", kLlama, kNoLookupFile},
+    {"--lookup-cache-static", kLlama, kNoLookupFile},
+    {"--lookup-cache-dynamic", kLlama, kNoLookupFile},
     {"-e", kLlama, kEscapes},
     {"--escape", kLlama, kEscapes},
     {"-r", kLlama, kStops},

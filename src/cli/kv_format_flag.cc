@@ -7,12 +7,16 @@
 namespace pagoda::cli {
 
 Result<app::KvFormat> kv_format_named(const std::string& flag, const std::string& name) {
-  if (const app::KvFormat* const format = app::find_kv_format(name)) return *format;
+  const app::KvFormat* const found = app::find_kv_format(name == "auto" ? "bf16" : name);
+  if (found != nullptr) return *found;
   std::string names;
   for (const app::KvFormat& format : app::kv_formats()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
   }
-  return invalid(fmt::format("{}: '{}' is not one of {}", flag, name, names));
+  return invalid(
+      fmt::format("{}: '{}' is not one of {}, another name of theirs (q8_0, q4_0, f16, …), or two "
+                  "of them for keys and values: bf16/int8",
+                  flag, name, names));
 }
 
 Result<app::KvFormat> kv_format_of_bytes(const std::string& bytes) {

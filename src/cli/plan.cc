@@ -32,8 +32,8 @@ constexpr const char* kPlanExamples = R"(Examples:
 --memory is all that weights and cache may take; of --gpu a share is used, as `pagoda serve` does,
 and --workspace is left for the CUDA runtime and what a step computes in.)";
 
-// A GPU needs this besides weights and cache, where --workspace does not say.
 constexpr std::uint64_t kKvHeadsDefault = 8;
+constexpr std::int64_t kContextDefault = 8192;
 constexpr std::uint64_t kPlanNumberMax = std::uint64_t{1} << 30;
 
 struct PlanFlags {
@@ -44,7 +44,7 @@ struct PlanFlags {
   std::optional<std::uint64_t> weights;
   std::optional<std::uint64_t> workspace;
   double gpu_memory_utilization = 0.92;
-  std::uint64_t context = 8192;
+  std::uint64_t context = kContextDefault;
   std::string format = "bf16";
   std::string element_bytes;  // empty: `format` says it
   std::optional<std::uint64_t> requests;
@@ -142,6 +142,9 @@ Result<inspect::PlanQuestion> understand_plan(const PlanFlags& flags, bool conte
         static_cast<std::int64_t>(static_cast<double>(all) * flags.gpu_memory_utilization);
   }
   question.context = static_cast<std::int64_t>(flags.context);
+  if (question.context == 0) {  // the model's own, as llama.cpp means it
+    question.context = question.context_length > 0 ? question.context_length : kContextDefault;
+  }
   if (!context_given && question.context_length > 0) {
     question.context = std::min(question.context, question.context_length);
   }
@@ -185,10 +188,10 @@ void add_plan_command(const CommandSpec& app, int& exit_status) {
       .add_option("--gpu-memory-utilization", flags->gpu_memory_utilization,
                   "share of --gpu that is used (0.92)")
       .range(0.01, 1.0);
-  const Flag context =
-      command.add_option("-c,--context,--max-model-len,--sequence-length", flags->context,
-                         "tokens of a request, prompt and output (8192, or as trained)");
-  context.token_count(1, kPlanNumberMax);
+  const Flag context = command.add_option(
+      "-c,--context,--max-model-len,--sequence-length", flags->context,
+      "tokens of a request, prompt and output (8192, or as trained); 0: as trained");
+  context.token_count(0, kPlanNumberMax);
   command.add_option("--kv,--kv-cache-dtype,--dtype", flags->format, kKvFormatHelp)
       .type_name("TYPE");
   command.add_option(kElementBytesFlag, flags->element_bytes, kElementBytesHelp)

@@ -135,10 +135,10 @@ void add_network_options(const CommandSpec& command, serve::ServeOptions& option
 
 void add_cache_options(const CommandSpec& command, serve::ServeOptions& options) {
   command
-      .add_option(
-          "-c,--max-model-len", options.max_model_len,
-          "context in tokens, prompt and output; 8k is 8000, 8K is 8192 (default: the model's)")
-      .token_count(1, std::uint64_t{1} << 30);
+      .add_option("-c,--max-model-len", options.max_model_len,
+                  "context in tokens, prompt and output; 8k is 8000, 8K is 8192 (default, and 0: "
+                  "the model's)")
+      .token_count(0, std::uint64_t{1} << 30);
   command.add_option("--block-size", options.block_size, "tokens in a KV block (default 16)")
       .range(1u, 4096u);
   add_kv_cache_dtype_options(command, options.kv_cache_dtype);

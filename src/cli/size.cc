@@ -200,7 +200,7 @@ void add_size_command(const CommandSpec& app, int& exit_status) {
   const auto flags = std::make_shared<Flags>();
   flags->add(command, "--batch-size,--requests,--max-num-seqs", "N",
              "sequences (64; 16 with --compare-heads)");
-  flags->add(command, "--sequence-length,--context,--max-model-len", "N",
+  flags->add(command, "--sequence-length,-c,--context,--max-model-len", "N",
              "tokens of each (8192; with --model its context); 8k is 8000, 8K is 8192");
   flags->add(command, "--num-layers", "N", "layers (32)");
   flags->add(command, "--num-kv-heads", "N", "KV heads of a layer (8)");

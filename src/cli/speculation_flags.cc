@@ -2,11 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "app/speculation.h"
+#include "cli/options.h"
 
 namespace pagoda::cli {
+namespace {
+
+// The text is a number within the flag's range.
+std::string choose_draft_tokens(const std::string& text, speculate::SpeculationOptions& options) {
+  const auto tokens = static_cast<std::uint32_t>(std::stoul(text));
+  if (tokens == 0) {
+    options.methods = {};
+    options.draft_model.clear();
+    return {};
+  }
+  options.tokens_max = tokens;
+  if (options.methods.empty()) {
+    print_warning(
+        "the number of draft tokens changes nothing, as nothing drafts: --model-draft names a "
+        "model "
+        "that does, --spec-type ngram-simple drafts from the text itself");
+  }
+  return {};
+}
+
+}  // namespace
 
 void add_speculation_options(const CommandSpec& command, speculate::SpeculationOptions& options) {
   using Parsed = Result<speculate::SpeculationOptions>;
@@ -51,11 +74,16 @@ void add_speculation_options(const CommandSpec& command, speculate::SpeculationO
           "a file, a folder or a name")
       .type_name("MODEL")
       .excludes(config);
+  // The parser reads this flag behind those above, in whatever order they were typed.
   command
-      .add_option("--spec-draft-n-max,--draft-max", options.tokens_max,
-                  fmt::format("draft tokens of a sequence in a step, at most (default {})",
-                              options.tokens_max))
-      .range(1u, speculate::kDraftTokensMax)
+      .add_parsed(
+          "--spec-draft-n-max,--draft-max",
+          [&options](const std::string& text) { return choose_draft_tokens(text, options); },
+          fmt::format("draft tokens of a sequence in a step, at most (default {}); 0 switches "
+                      "drafts off",
+                      options.tokens_max))
+      .range(0u, speculate::kDraftTokensMax)
+      .type_name("N")
       .excludes(config);
 }
 

@@ -140,6 +140,10 @@ std::string reason_against(const Measurement& measured) {
         "measure deeper",
         100 * measured.bounded_share, 100 * kBoundedShareMin);
   }
+  if (!measured.has_verdict()) {
+    return fmt::format("{} positions were measured, a verdict needs {}", divergence.rows,
+                       kVerdictPositionsMin);
+  }
   if (!(divergence.kl_mean <= kKlMeanMax)) {
     return fmt::format("mean KL {:.2g} is above {}", divergence.kl_mean, kKlMeanMax);
   }

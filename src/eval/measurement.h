@@ -30,6 +30,9 @@ struct TaskScore {
   bool model_can() const { return asked > 0 && right_baseline * 2 >= asked; }
 };
 
+// At 98 % of the same top token two of so many positions may differ: fewer say nothing.
+inline constexpr std::uint64_t kVerdictPositionsMin = 100;
+
 struct Measurement {
   double bits_per_token = 0;  // of keys and values, all layers
   double bounded_share = 1;   // of positions at depth: those that a KV policy keeps something from
@@ -40,6 +43,8 @@ struct Measurement {
 
   // More than the part at depth was measured: the verdict of a quick look never stands for it.
   bool is_full() const { return !tasks.empty() || perplexity_windows.value > 0; }
+  // Enough positions at depth were read for reason_against() to say anything of the configuration.
+  bool has_verdict() const { return divergence.rows >= kVerdictPositionsMin; }
 };
 
 nlohmann::ordered_json measurement_json(const Measurement& measured);

@@ -36,6 +36,7 @@ bool is_below_baseline(std::string_view configuration) {
 std::optional<Measurement> find_measurement(const app::VerdictStore& store,
                                             const std::string& model, const app::VerdictKey& key) {
   const auto counts_more = [](const Measurement& one, const Measurement& other) {
+    if (one.has_verdict() != other.has_verdict()) return one.has_verdict();
     if (one.is_full() != other.is_full()) return one.is_full();
     return one.divergence.rows > other.divergence.rows;
   };
@@ -53,9 +54,9 @@ std::string measured_line(const ServedKv& kv, const Measurement& measured) {
   return fmt::format("{}; mean KL {:.2g}, same top token {:.2f} % of {} positions{}{}",
                      served_text(kv), measured.divergence.kl_mean,
                      100 * measured.divergence.same_top, format_grouped(measured.divergence.rows),
-                     reason.empty() ? ""
-                                    : ": below the "
-                                      "bounds, as ",
+                     reason.empty()           ? ""
+                     : measured.has_verdict() ? ": below the bounds, as "
+                                              : ": no verdict, as ",
                      reason);
 }
 

@@ -24,8 +24,8 @@ inline constexpr std::string_view kBaselineName = "bf16";
 // are; layers that it skips do not matter.
 bool is_below_baseline(std::string_view configuration);
 
-// Returns the verdict of a key that counts most: a full one before any quick one, then that of most
-// positions, of equal ones the newest.
+// Returns the verdict of a key that counts most: one of enough positions (has_verdict) before any
+// of fewer, a full one before any quick one, then that of most positions, of equal ones the newest.
 std::optional<Measurement> find_measurement(const app::VerdictStore& store,
                                             const std::string& model, const app::VerdictKey& key);
 

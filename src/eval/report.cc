@@ -78,14 +78,16 @@ terminal::BenchReport make_report(const std::vector<EvalRow>& rows) {
     const Measurement& measured = row.measured;
     const Divergence& divergence = measured.divergence;
     const bool is_baseline = &row == &rows.front();
-    const bool passes = reason_against(measured).empty();
+    const char* const verdict = !measured.has_verdict()            ? "none"
+                                : reason_against(measured).empty() ? "passes"
+                                                                   : "fails";
     report.add_row(
         {row.configuration, measured.bits_per_token, bits_baseline / measured.bits_per_token,
          measured_perplexity(measured.perplexity_windows),
          measured_perplexity(measured.perplexity_depth), compared(is_baseline, divergence.kl_mean),
          compared(is_baseline, divergence.kl_p99), compared(is_baseline, divergence.kl_max),
          compared(is_baseline, 100 * divergence.same_top),
-         is_baseline ? ReportValue() : ReportValue(passes ? "passes" : "fails")});
+         is_baseline ? ReportValue() : ReportValue(verdict)});
   }
   nlohmann::ordered_json measurements = nlohmann::ordered_json::object();
   for (const EvalRow& row : rows) {
@@ -104,7 +106,8 @@ terminal::BenchReport make_report(const std::vector<EvalRow>& rows) {
     const std::string reason = reason_against(row.measured);
     if (&row == &rows.front() || reason.empty()) continue;
     report.add_figure(fmt::format("fails_{}", row.configuration), ReportValue(reason),
-                      fmt::format("{} fails: {}", row.configuration, reason));
+                      fmt::format("{} {}: {}", row.configuration,
+                                  row.measured.has_verdict() ? "fails" : "has no verdict", reason));
   }
   return report;
 }

@@ -23,7 +23,6 @@ constexpr std::array<std::int64_t, 7> kPlanTokens = {2048, 4096, 8192, 16384, 32
 // Those that `serve` keeps, the most exact first.
 constexpr std::array<std::string_view, 6> kPlanFormats = {"fp32", "bf16", "int8",
                                                           "fp8",  "k8v4", "int4"};
-constexpr std::int64_t kMebibyte = 1 << 20;
 // `serve` takes so many ranks and sequences at once.
 constexpr std::int64_t kServedRanksMax = 64;
 constexpr std::int64_t kServedSequencesMax = 4096;
@@ -170,19 +169,50 @@ Result<PlanAdvice> advise(const PlanQuestion& question, const std::vector<PlanRo
   return advice;
 }
 
-std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice) {
+// Why nothing fits, where no memory is left for a cache.
+std::string lack_of_memory(const PlanQuestion& question, const app::MemoryPlan& plan) {
+  const app::MemoryQuery& query = question.query;
+  const auto shown = [](std::int64_t bytes) {
+    return format_byte_size(static_cast<double>(bytes));
+  };
+  std::string taken = fmt::format("The weights ({})", shown(plan.weights_bytes));
+  const bool has_workspace = query.workspace_bytes > 0;
+  if (query.draft) {
+    taken += fmt::format("{} the draft model ({})", has_workspace ? "," : " and",
+                         shown(query.draft->weights_bytes));
+  }
+  if (has_workspace) taken += fmt::format(" and the workspace ({})", shown(query.workspace_bytes));
+  return fmt::format("{} {} {}: no request fits.", taken,
+                     plan.kv_bytes < 0 ? "exceed the memory of" : "leave nothing of",
+                     shown(query.memory_bytes));
+}
+
+// Says that the question does not fit, and why.
+std::string refusal_line(const PlanQuestion& question, const PlanAdvice& advice,
+                         const app::MemoryPlan& plan, std::string_view asked) {
+  if (plan.kv_bytes <= 0) return lack_of_memory(question, plan);
+  return fmt::format("{} {} not fit in {}: {} would.", asked,
+                     question.requests.value_or(1) == 1 ? "does" : "do", question.query.format.name,
+                     advice.at_once == 0 ? "none" : plan_count(advice.at_once));
+}
+
+std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice,
+                         const app::MemoryPlan& plan) {
+  const bool is_one = question.requests.value_or(1) == 1;
   const std::string asked =
       fmt::format("{} request{} of {} tokens", plan_count(question.requests.value_or(1)),
-                  question.requests.value_or(1) == 1 ? "" : "s", plan_count(question.context));
-  const std::string_view name = question.query.format.name;
-  std::string text = "\n";
+                  is_one ? "" : "s", plan_count(question.context));
   if (advice.fits) {
-    return text + fmt::format("{} fit{} in {}: {} would.\n", asked,
-                              question.requests.value_or(1) == 1 ? "s" : "", name,
-                              plan_count(advice.at_once));
+    return fmt::format("\n{} fit{} in {}: {} would.\n", asked, is_one ? "s" : "",
+                       question.query.format.name, plan_count(advice.at_once));
   }
-  text += fmt::format("{} do not fit in {}: {} would. They fit\n", asked, name,
-                      plan_count(advice.at_once));
+  std::string text = "\n" + refusal_line(question, advice, plan, asked);
+  if (!advice.format && advice.context == 0 && advice.ranks <= question.query.ranks) {
+    return text + (plan.kv_bytes > 0
+                       ? " Neither a smaller KV dtype nor a shorter context alone is enough.\n"
+                       : "\n");
+  }
+  text += is_one ? " It fits\n" : " They fit\n";
   if (advice.format) text += fmt::format("  as {} KV, in the same memory\n", advice.format->name);
   if (advice.context > 0) {
     text += fmt::format("  with at most {} tokens each\n", plan_count(advice.context));
@@ -194,7 +224,6 @@ std::string advice_lines(const PlanQuestion& question, const PlanAdvice& advice)
     text += fmt::format("  on {} ranks with as much memory each (`tensor_parallel_size`)\n",
                         advice.ranks);
   }
-  if (!advice.format && advice.context == 0 && advice.ranks == 0) text += "  nowhere near it\n";
   return text;
 }
 
@@ -212,11 +241,34 @@ app::StepChoice steps_of(const PlanQuestion& question, std::optional<std::int64_
   return app::choose_steps(flags, {.gpu_bytes = bytes});
 }
 
+// The most tokens of a prompt that a server computes before windows forget: a GPU launches the next
+// step while one runs.
+std::int64_t chunk_tokens_of(const PlanQuestion& question) {
+  const std::int64_t step = steps_of(question, question.requests).batched_tokens_max;
+  return question.gpu_bytes ? 2 * step : step;
+}
+
+// A size that is exactly so many bytes, in the largest unit that it is a multiple of.
+std::string exact_size(std::int64_t bytes) {
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 6> kUnits = {{
+      {"GiB", std::int64_t{1} << 30},
+      {"GB", 1'000'000'000},
+      {"MiB", 1 << 20},
+      {"MB", 1'000'000},
+      {"KiB", 1 << 10},
+      {"KB", 1'000},
+  }};
+  for (const auto& [name, unit] : kUnits) {
+    if (bytes % unit == 0) return fmt::format("{}{}", bytes / unit, name);
+  }
+  return fmt::format("{}B", bytes);
+}
+
 // The line to serve it with: what was asked where that fits, else in a format or with a context
 // that makes it fit; empty where nothing does, and where `serve` would refuse it.
-std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
-                       const app::MemoryPlan& plan) {
-  if (plan.kv_bytes <= 0 || (!advice.format && advice.context == 0)) return "";
+Result<std::string> serve_line(const PlanQuestion& question, const PlanAdvice& advice,
+                               const app::MemoryPlan& plan) {
+  if (plan.kv_bytes <= 0 || (!advice.format && advice.context == 0)) return std::string();
   const app::KvFormat& format = advice.format ? *advice.format : question.query.format;
   // More sequences than it would choose take workspace of a GPU that is not in the plan.
   const std::int64_t most =
@@ -225,7 +277,7 @@ std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
       question.requests.value_or(std::clamp<std::int64_t>(advice.at_once, 1, most));
   if (is_of_several_gpus(question) || question.query.ranks > kServedRanksMax ||
       requests > kServedSequencesMax || !is_served(question, format)) {
-    return "";
+    return std::string();
   }
   const std::string model = question.model.empty() ? "MODEL" : question.model;
   std::string line = fmt::format("pagoda serve {} `device={}` `max_model_len={}`", model,
@@ -240,7 +292,10 @@ std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
   if (question.gpu_bytes) {
     line += fmt::format(" `gpu_memory_utilization={:g}`", question.gpu_memory_utilization);
   } else {
-    line += fmt::format(" `kv_cache_memory_bytes={}MiB`", plan.kv_bytes / kMebibyte);
+    app::MemoryQuery served = question.query;
+    served.format = format;
+    ASSIGN_OR_RETURN(const std::int64_t bytes, app::served_kv_bytes(served));
+    line += fmt::format(" `kv_cache_memory_bytes={}`", exact_size(bytes));
   }
   if (question.query.draft) line += fmt::format(" `model_draft={}`", question.draft_model);
   if (question.query.ranks > 1) {
@@ -250,7 +305,8 @@ std::string serve_line(const PlanQuestion& question, const PlanAdvice& advice,
 }
 
 PlanJson json_of(const PlanQuestion& question, const app::MemoryPlan& plan,
-                 const std::vector<PlanRow>& rows, const PlanAdvice& advice) {
+                 const std::vector<PlanRow>& rows, const PlanAdvice& advice,
+                 const std::string& line) {
   PlanJson json;
   if (!question.model.empty()) json["model"] = question.model;
   json["memory_bytes"] = question.query.memory_bytes;
@@ -282,19 +338,22 @@ PlanJson json_of(const PlanQuestion& question, const app::MemoryPlan& plan,
   json["would_fit"] = {{"dtype", advice.format ? PlanJson(advice.format->name) : PlanJson()},
                        {"context", advice.context},
                        {"tensor_parallel_size", advice.ranks}};
-  json["serve"] = serve_line(question, advice, plan);
+  json["serve"] = line;
   return json;
 }
 
 }  // namespace
 
-Result<SizeReport> plan_report(const PlanQuestion& question) {
+Result<SizeReport> plan_report(const PlanQuestion& asked) {
+  PlanQuestion question = asked;
+  question.query.chunk_tokens = chunk_tokens_of(question);
   ASSIGN_OR_RETURN(const app::MemoryPlan plan, app::plan_memory(question.query));
   ASSIGN_OR_RETURN(const std::vector<PlanRow> rows, rows_from(question));
   ASSIGN_OR_RETURN(const PlanAdvice advice, advise(question, rows));
   std::string text =
       fmt::format("Memory of {}\n", question.model.empty() ? "a shape" : question.model);
-  text += sum_lines(question, plan) + rows_table(question, rows) + advice_lines(question, advice);
+  text +=
+      sum_lines(question, plan) + rows_table(question, rows) + advice_lines(question, advice, plan);
   if (question.context_length > 0 && question.context > question.context_length) {
     text += fmt::format("The model was trained on {} tokens of context.\n",
                         plan_count(question.context_length));
@@ -302,9 +361,10 @@ Result<SizeReport> plan_report(const PlanQuestion& question) {
   if (is_of_several_gpus(question)) {
     text += fmt::format("{}: these numbers are for comparison.\n", kOneGpu);
   }
-  const std::string line = serve_line(question, advice, plan);
+  ASSIGN_OR_RETURN(const std::string line, serve_line(question, advice, plan));
   if (!line.empty()) text += "\n" + line + "\n";
-  return SizeReport{std::move(text), terminal::json_text(json_of(question, plan, rows, advice))};
+  return SizeReport{std::move(text),
+                    terminal::json_text(json_of(question, plan, rows, advice, line))};
 }
 
 }  // namespace pagoda::inspect

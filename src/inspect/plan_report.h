@@ -23,6 +23,7 @@ struct PlanQuestion {
   double gpu_memory_utilization = 1;      // of it
 };
 
-Result<SizeReport> plan_report(const PlanQuestion& question);
+// query.chunk_tokens is that of the steps which a server would choose.
+Result<SizeReport> plan_report(const PlanQuestion& asked);
 
 }  // namespace pagoda::inspect

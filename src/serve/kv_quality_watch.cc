@@ -65,7 +65,7 @@ Result<std::unique_ptr<engine::Backend>> create_admitted_backend(
   const std::atomic<bool> stop{false};
   ASSIGN_OR_RETURN(const std::string model, model_fingerprint(source, stop));
   std::optional<eval::Measurement> measured = find_verdict(model, key);
-  if (!measured) {
+  if (!measured || !measured->has_verdict()) {
     std::vector<std::string> words = quick_eval_words(options, configuration);
     const std::string command = process::shell_line(words);
     say(fmt::format("KV {}: measuring its quality first: {}", configuration, command));
@@ -113,7 +113,7 @@ void KvQualityWatch::watch(const engine::Engine& engine, const eval::ServedKv& k
     return;
   }
   std::optional<eval::Measurement> measured = find_verdict(model.value(), key);
-  if (measured) return say(eval::measured_line(kv, *measured));
+  if (measured && measured->has_verdict()) return say(eval::measured_line(kv, *measured));
   say(eval::unmeasured_line(kv, process::shell_line(eval_words(options_, kv.configuration))));
   const Status outcome = measure(engine, kv.configuration, on_gpu);
   if (stopping_) return;

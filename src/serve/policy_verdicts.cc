@@ -46,7 +46,7 @@ server::PolicyQuality::Judgement PolicyVerdicts::look_up(const kv::KvPolicy& pol
                                                          const std::string& configuration) const {
   const bool refuses = options_.kv_quality_gate == eval::GateMode::kRefuse;
   const auto measured = find_verdict(*model_, kv_key(options_, backend_, policy));
-  if (!measured) return {.is_refused = refuses};
+  if (!measured || !measured->has_verdict()) return {.is_refused = refuses};
   const std::string reason = eval::reason_against(*measured);
   if (reason.empty()) return {.verdict = Verdict::kPasses};
   return {.verdict = Verdict::kFails,

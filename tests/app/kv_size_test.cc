@@ -40,7 +40,8 @@ TEST(KvSize, AgreesWithTheDecoderOfEveryArchitecture) {
         model::load_weights(file.value(), config, kernels::ref_set()).value();
     const auto model = read_kv_model(file.value());
     ASSERT_TRUE(model.ok()) << model.error().message;
-    for (const char* const dtype : {"bf16", "fp8", "fp8_e5m2", "int8", "int4", "k8v4"}) {
+    for (const char* const dtype : {"bf16", "fp8", "fp8_e5m2", "int8", "int4", "k8v4", "bf16/int8",
+                                    "q8_0/q4_0", "fp8/bf16"}) {
       const model::KvCacheDtype elements = *parse_kv_dtype(dtype).value();
       if (!model::check_kv_cache_dtype(config, elements).ok()) continue;
       const model::Decoder decoder(config, weights, kernels::ref_set(), pool,

@@ -47,7 +47,7 @@ TEST_F(RunBackend, GivesTheTokensOfADecoderAlone) {
     asked.sampling.seed = 5;
     std::vector<TokenId> streamed;
     asked.on_token = [&](TokenId token) { streamed.push_back(token); };
-    const engine::SingleOutput given = generate_on(*backend(), asked, clock_).value();
+    const EngineOutput given = generate_on(*backend(), asked, clock_).value();
     EXPECT_EQ(given.tokens.size(), 20u);
     EXPECT_EQ(streamed, given.tokens);
     EXPECT_EQ(given.reason, engine::FinishReason::kLength);
@@ -57,7 +57,7 @@ TEST_F(RunBackend, GivesTheTokensOfADecoderAlone) {
 }
 
 TEST_F(RunBackend, EndsWhereTheContextDoes) {
-  const engine::SingleOutput given = generate_on(*backend(50), request(), clock_).value();
+  const EngineOutput given = generate_on(*backend(50), request(), clock_).value();
   EXPECT_EQ(given.tokens.size(), 10u);
   EXPECT_EQ(given.reason, engine::FinishReason::kContext);
 }
@@ -66,7 +66,7 @@ TEST_F(RunBackend, EndsWhenItIsCancelled) {
   engine::SingleRequest asked = request();
   int asked_for = 0;
   asked.cancelled = [&] { return ++asked_for > 5; };
-  const engine::SingleOutput given = generate_on(*backend(), asked, clock_).value();
+  const EngineOutput given = generate_on(*backend(), asked, clock_).value();
   EXPECT_EQ(given.reason, engine::FinishReason::kCancelled);
   EXPECT_LT(given.tokens.size(), 20u);
 }

@@ -23,6 +23,16 @@ struct Brought {
   const char* error;
 };
 
+TEST(BroughtFlags, AnErrorSaysByWhichNameItsFlagWasGiven) {
+  const auto error = [](std::vector<std::string> words) { return run_captured(words).err; };
+  EXPECT_THAT(error({"run", "-p", "x", "--draft-max", "100"}),
+              StartsWith("error: --spec-draft-n-max: 100 is not a whole number from 0 to 63 (given "
+                         "as --draft-max)\n"));
+  EXPECT_THAT(error({"run", "-p", "x", "--draft_max=100"}), HasSubstr("(given as --draft-max)\n"));
+  EXPECT_THAT(error({"run", "-p", "x", "--spec-draft-n-max", "100"}), Not(HasSubstr("given as")));
+  EXPECT_THAT(error({"serve", "-np", "0"}), Not(HasSubstr("given as")));
+}
+
 // The error names our flag: the other name has led to it.
 TEST(BroughtFlags, AreNamesOfOurs) {
   const std::vector<Brought> all = {
@@ -49,7 +59,7 @@ TEST(BroughtFlags, AreNamesOfOurs) {
       {{"plan", "--memory", "1GiB", "--weights", "1MB", "--bytes-per-element", "3"},
        "--bytes-per-element: '3' is not 4, 2 or 1"},
       {{"plan", "--batch-size", "0"}, "--requests: 0 is not a whole number"},
-      {{"plan", "--sequence-length", "0"}, "--context: 0 is not"},
+      {{"plan", "--sequence-length", "x"}, "--context: x is not"},
       {{"plan", "--query-heads", "0"}, "--num-heads: 0 is not a whole number"},
       {{"size", "--compare-heads", "--query-heads", "0"}, "--num-heads: '0' is not a whole number"},
       {{"size", "--bytes-per-element", "3"}, "--bytes-per-element: '3' is not 4, 2 or 1"}};

@@ -27,11 +27,20 @@ TEST(ForeignFlags, AreNamedByTheirProgramWithOurs) {
             "vLLM's --enable-chunked-prefill does nothing here: always on");
 }
 
+TEST(ForeignFlags, ANumberOfDraftTokensHasAFlagOfOurs) {
+  const std::vector<std::string> known = {"--spec-draft-n-max"};
+  EXPECT_EQ(foreign_flag_hint("--num-speculative-tokens", known),
+            "vLLM's --num-speculative-tokens is --spec-draft-n-max here");
+}
+
 TEST(ForeignFlags, WithoutOneOfOursAreAnsweredWithWhy) {
   for (const char* const flag : {"--scheduling-policy",
                                  "--schedule-policy",
                                  "--server-role",
                                  "--spec-draft-n-min",
+                                 "-lcs",
+                                 "--lookup-cache-static",
+                                 "--lookup-cache-dynamic",
                                  "--grammar",
                                  "--json-schema",
                                  "--models-dir",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "app/kv_dtype.h"
 #include "app/loaded_model.h"
 #include "app/memory_plan.h"
+#include "base/byte_size.h"
 #include "cli/captured_command.h"
 #include "default_model.h"
 #include "engine/backends/cpu_backend.h"
@@ -88,7 +90,7 @@ TEST(PlanTest, WhatWouldMakeTheAskedRequestsFit) {
   EXPECT_EQ(lacks["would_fit"]["tensor_parallel_size"], 2);
   EXPECT_THAT(lacks["serve"],
               "pagoda serve MODEL --device cpu --max-model-len 17 --max-num-seqs 25 "
-              "--kv-cache-dtype int8 --kv-cache-memory-bytes 0MiB");
+              "--kv-cache-dtype int8 --kv-cache-memory-bytes 191999B");
   const nlohmann::json none = asked("900000B", "1", "17");
   EXPECT_EQ(none["kv_bytes"], -100'000);
   EXPECT_EQ(none["fits"], false);
@@ -137,6 +139,122 @@ TEST(PlanTest, OfSeveralGpusNumbersAreForComparison) {
   EXPECT_THAT(machines["serve"], HasSubstr("--tensor-parallel-size 4"));
   EXPECT_THAT(plan({"--weights", "16GB", "--memory", "20GB", "--requests", "24"}).out,
               HasSubstr(" ranks with as much memory each (--tensor-parallel-size)\n"));
+}
+
+// The words behind a flag of the line to serve with.
+std::string of_line(const nlohmann::json& json, const std::string& flag) {
+  const std::string line = json["serve"];
+  const std::size_t at = line.find(flag + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + flag.size() + 1;
+  return line.substr(begin, line.find(' ', begin) - begin);
+}
+
+// A backend with what the line says has the context that it says, and none that is longer.
+void expect_the_line_to_hold(const std::string& path, std::uint64_t kv_bytes,
+                             const kernels::KernelSet& set) {
+  const auto model = app::LoadedModel::load(path, set).value();
+  std::uint64_t weights = 0;
+  for (const gguf::Tensor& tensor : model->file().tensors()) weights += tensor.bytes.size();
+  const nlohmann::json json =
+      plan_json({"--model", path, "--memory", std::to_string(weights + kv_bytes) + "B", "--context",
+                 "1000000", "--kv", "fp32"});
+  ASSERT_FALSE(json["fits"]) << path;
+  engine::BackendOptions options;
+  options.threads = 1;
+  options.scheduler.batched_tokens_max = 512;
+  options.kv_bytes = parse_byte_size(of_line(json, "--kv-cache-memory-bytes")).value();
+  options.kv_cache_dtype = *app::parse_kv_dtype(of_line(json, "--kv-cache-dtype")).value();
+  const std::uint64_t promised = std::stoull(of_line(json, "--max-model-len"));
+  for (const std::uint64_t asked : {promised, std::uint64_t{1'000'000}}) {
+    options.context_tokens = asked;
+    const auto backend =
+        engine::CpuBackend::create(model->config(), model->weights(), set, options);
+    ASSERT_TRUE(backend.ok()) << path << ": " << backend.error().message;
+    EXPECT_EQ(backend.value()->core_options().limits.context_tokens, promised)
+        << path << " " << json["serve"];
+  }
+}
+
+TEST(PlanTest, TheLineToServeWithHoldsItsContext) {
+  const kernels::KernelSet& set = *kernels::select_set().value();
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/models")) {
+    if (entry.path().extension() != ".gguf") continue;
+    expect_the_line_to_hold(entry.path().string(), 3 << 20, set);
+  }
+}
+
+TEST(PlanTest, TheLineToServeWithHoldsItsContextOfTheDefaultModel) {
+  REQUIRE_DEFAULT_MODEL();
+  expect_the_line_to_hold(pagoda::default_model_path(), 180 << 20, *kernels::select_set().value());
+}
+
+// 10 blocks of 16 tokens of 320 bytes: one is left free for the copy of a block that is shared in
+// part, as `serve` leaves it.
+TEST(PlanTest, ABlockIsLeftFreeBesideARequestAlone) {
+  const std::vector<std::string> shape = {"--weights",      "1000000B", "--memory",   "1051200B",
+                                          "--num-layers",   "4",        "--head-dim", "10",
+                                          "--num-kv-heads", "2",        "--context"};
+  const auto with_context = [&](const char* tokens) {
+    std::vector<std::string> words = shape;
+    words.emplace_back(tokens);
+    return plan_json(words);
+  };
+  EXPECT_EQ(with_context("160")["tokens"], 160);
+  EXPECT_EQ(with_context("144")["fits"], true);
+  EXPECT_EQ(with_context("145")["fits"], false);
+  EXPECT_EQ(with_context("145")["would_fit"]["context"], 144);
+}
+
+// 3 KV heads on 2 ranks are 2 and 1 of them: the fullest has 160 blocks of 5,120 bytes,
+// and both together need half as much again.
+TEST(PlanTest, TheLineOfRanksSaysWhatAllOfThemTake) {
+  const nlohmann::json json =
+      plan_json({"--weights", "2000000B", "--memory", "1819200B", "--num-layers", "4", "--head-dim",
+                 "10", "--num-kv-heads", "3", "--tensor-parallel-size", "2"});
+  EXPECT_EQ(json["kv_bytes"], 819'200);
+  EXPECT_EQ(json["tokens"], 1280 * 2);
+  EXPECT_EQ(of_line(json, "--kv-cache-memory-bytes"), "1200KiB");
+}
+
+TEST(PlanTest, SaysInWordsWhyNothingFits) {
+  const auto told = [](const char* memory, std::vector<std::string> more) {
+    more.insert(more.begin(), {"--weights", "100MiB", "--memory", memory});
+    return plan(more).out;
+  };
+  EXPECT_THAT(told("50MiB", {"--context", "64"}),
+              HasSubstr("\nThe weights (100.00 MiB) exceed the memory of 50.00 MiB: no request "
+                        "fits. It fits\n  on 3 ranks "));
+  EXPECT_THAT(told("50MiB", {}), HasSubstr(" of 50.00 MiB: no request fits.\n"));
+  EXPECT_THAT(told("50MiB", {"--workspace", "1MiB"}),
+              HasSubstr("The weights (100.00 MiB) and the workspace (1.00 MiB) exceed the memory"));
+  EXPECT_THAT(told("100MiB", {}),
+              HasSubstr("The weights (100.00 MiB) leave nothing of 100.00 MiB"));
+  EXPECT_THAT(told("104MiB", {}), HasSubstr("\n1 request of 8,192 tokens does not fit in bf16: "
+                                            "none would. It fits\n  with at most 16 tokens each"));
+  EXPECT_THAT(told("104MiB", {"--requests", "2"}),
+              HasSubstr("\n2 requests of 8,192 tokens do not fit in bf16: none would. They fit\n"));
+  EXPECT_THAT(
+      told("101MiB", {}),
+      HasSubstr("none would. Neither a smaller KV dtype nor a shorter context alone is enough.\n"));
+  EXPECT_THAT(told("2GiB", {}), HasSubstr("\n1 request of 8,192 tokens fits in bf16: 1 would.\n"));
+}
+
+// `plan` and `size` take every name that `serve` takes for --kv-cache-dtype.
+TEST(PlanTest, TakesTheKvTypesOfServe) {
+  const auto dtype = [](const char* name) {
+    return plan_json({"--weights", "1GB", "--memory", "64GB", "--kv", name});
+  };
+  EXPECT_EQ(dtype("q8_0"), dtype("int8"));
+  EXPECT_EQ(dtype("q4_0"), dtype("int4"));
+  EXPECT_EQ(dtype("f16"), dtype("fp16"));
+  EXPECT_EQ(dtype("fp8_e4m3"), dtype("fp8"));
+  EXPECT_EQ(dtype("auto"), dtype("bf16"));
+  EXPECT_EQ(dtype("int8/int4"), dtype("k8v4"));
+  const nlohmann::json pair = dtype("bf16/q8_0");
+  EXPECT_EQ(pair["dtype"], "bf16/int8");
+  EXPECT_EQ(pair["bytes_per_token"], 32 * 8 * (2 * 128 + 128 + 2));
+  EXPECT_THAT(pair["serve"], HasSubstr("--kv-cache-dtype bf16/int8"));
 }
 
 struct Served {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <regex>
 #include <sstream>
 
 #include "cli/captured_command.h"
@@ -59,6 +60,8 @@ TEST(Run, ADraftModelChangesNoText) {
     const Captured drafted = run_story(words);
     EXPECT_EQ(drafted.exit_status, 0) << drafted.err;
     EXPECT_EQ(drafted.out, plain.out);
+    EXPECT_THAT(drafted.err, testing::ContainsRegex(", [0-9]+ of [0-9]+ draft tokens accepted"));
+    EXPECT_THAT(plain.err, testing::Not(HasSubstr("draft")));
   }
   const Captured typed = run_story({"-p", "x", "-n", "8", "--spec-type", "draft-simple", "-md",
                                     models + "stories260K.gguf", "--device", "cpu"});
@@ -72,6 +75,73 @@ TEST(Run, ADraftModelChangesNoText) {
   EXPECT_NE(other.exit_status, 0);
   EXPECT_THAT(other.err, HasSubstr("draft model: "));
   EXPECT_THAT(other.err, HasSubstr("it must have the same ones"));
+}
+
+// The model drafts for itself and takes the likeliest token: every draft is right, but where the
+// output ends in the middle of one.
+TEST(Run, TheClosingLineCountsDrafts) {
+  const std::string story = test_data() + "/models/stories260K.gguf";
+  const Captured drafted =
+      run_story({"-p", "x", "-n", "33", "-md", story, "--draft-max", "4", "--device", "cpu"});
+  std::smatch counts;
+  ASSERT_TRUE(std::regex_search(drafted.err, counts,
+                                std::regex(", ([0-9]+) of ([0-9]+) draft tokens accepted")))
+      << drafted.err;
+  EXPECT_GT(std::stoi(counts[1]), 0);
+  EXPECT_LE(std::stoi(counts[2]) - std::stoi(counts[1]), 4);
+  const Captured none = run_story({"-p", "x", "-n", "1", "--speculative-config", "suffix"});
+  EXPECT_THAT(none.err, HasSubstr(", nothing drafted"));
+}
+
+TEST(Run, ANumberOfDraftTokensAloneIsWarnedAbout) {
+  const std::string story = test_data() + "/models/stories260K.gguf";
+  const char* const warning = "nothing drafts: --model-draft names a model";
+  EXPECT_THAT(run_story({"-p", "x", "-n", "1", "--draft-max", "8"}).err, HasSubstr(warning));
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--spec-type", "ngram-simple"}, {"-md", story}}) {
+    std::vector<std::string> words = {"-p", "x", "-n", "1", "--draft-max", "8", "--device", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Captured drafting = run_story(words);
+    EXPECT_EQ(drafting.exit_status, 0) << drafting.err;
+    EXPECT_THAT(drafting.err, testing::Not(HasSubstr(warning)));
+  }
+}
+
+// As in llama.cpp.
+TEST(Run, ZeroIsTheModelsContextAndNoDrafts) {
+  const std::string story = test_data() + "/models/stories260K.gguf";
+  const Captured plain = run_story({"-p", "x", "-n", "8"});
+  EXPECT_EQ(run_story({"-p", "x", "-n", "8", "-c", "0"}).out, plain.out);
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{"--draft-max", "0", "-md", story},
+        {"-md", "/no/such.gguf", "--draft-max", "0"}}) {
+    std::vector<std::string> words = {"-p", "x", "-n", "8"};
+    words.insert(words.end(), order.begin(), order.end());
+    const Captured off = run_story(words);
+    EXPECT_EQ(off.exit_status, 0) << off.err;
+    EXPECT_EQ(off.out, plain.out);
+    EXPECT_THAT(off.err, testing::Not(HasSubstr("draft")));
+  }
+}
+
+// vLLM's documents write fields of JSON as flags of their own.
+TEST(Run, TakesFieldsOfAFlagByDots) {
+  const std::vector<std::string> prompt = {"-p", "x x x x x x x", "-n", "8"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = prompt;
+    words.insert(words.end(), more.begin(), more.end());
+    return run_story(words);
+  };
+  const Captured plain = with({});
+  const Captured dotted =
+      with({"--speculative-config.method", "ngram", "--speculative_config.prompt_lookup_max=3",
+            "--speculative-config.num_speculative_tokens", "4"});
+  EXPECT_EQ(dotted.exit_status, 0) << dotted.err;
+  EXPECT_EQ(dotted.out, plain.out);
+  EXPECT_THAT(dotted.err, HasSubstr("draft"));
+  const Captured wrong = with({"--speculative-config.method", "medusa"});
+  EXPECT_EQ(wrong.exit_status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("method medusa is not supported here"));
 }
 
 TEST(Run, WithoutTheKvCacheTheTextIsTheSame) {

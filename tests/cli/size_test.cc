@@ -257,10 +257,18 @@ TEST(SizeTest, BadValuesNameTheFlagAndItsRange) {
   }
   const Captured type = size({"--dtype", "q4", "--json"});
   EXPECT_EQ(type.exit_status, 2);
-  EXPECT_EQ(type.err,
-            "error: --dtype: 'q4' is not one of fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, fp4, "
-            "int4\n");
+  EXPECT_EQ(
+      type.err,
+      "error: --dtype: 'q4' is not one of fp32, bf16, fp16, fp8, fp8_e5m2, int8, k8v4, fp4, "
+      "int4, another name of theirs (q8_0, q4_0, f16, …), or two of them for keys and values: "
+      "bf16/int8\n");
   EXPECT_THAT(type.out, IsEmpty());
+}
+
+TEST(SizeTest, TakesTheNamesOfServe) {
+  EXPECT_EQ(size({"-c", "8k", "--dtype", "q8_0"}).out,
+            size({"--sequence-length", "8000", "--dtype", "int8"}).out);
+  EXPECT_EQ(json_of({"--dtype", "bf16/int4"})["scale_rule"], "of V one fp16 scale per 32 values");
 }
 
 TEST(SizeTest, TheLargestTotalIsTwoToThe63LessOne) {

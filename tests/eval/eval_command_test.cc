@@ -314,12 +314,12 @@ TEST_F(EvalCommand, APolicyThatDropsNothingCostsNothing) {
 
 // What keeps nothing from most positions, or more than is read, has no price there: no verdict.
 TEST_F(EvalCommand, APolicyThatIsHardlyReachedDoesNotPass) {
-  const std::vector<std::string> depth = {"--quick", "--depth", "100", "--positions", "50"};
+  const std::vector<std::string> depth = {"--quick", "--depth", "100", "--positions", "100"};
   struct Case {
     const char* policy;
-    double share;  // of positions 100 to 149, from which something is kept
+    double share;  // of positions 100 to 199, from which something is kept
   };
-  for (const Case& c : {Case{"window:400", 0}, Case{"window:151", 0}, Case{"window:140", 0.2},
+  for (const Case& c : {Case{"window:400", 0}, Case{"window:201", 0}, Case{"window:180", 0.2},
                         Case{"streaming:4+91", 1}}) {
     std::vector<std::string> words = {"--policy", c.policy};
     words.insert(words.end(), depth.begin(), depth.end());
@@ -332,6 +332,16 @@ TEST_F(EvalCommand, APolicyThatIsHardlyReachedDoesNotPass) {
       EXPECT_EQ(json["rows"][1]["passes"], "fails") << c.policy;
     }
   }
+}
+
+TEST_F(EvalCommand, FewPositionsGiveNoVerdict) {
+  const nlohmann::json few = eval_json({"--kv", "fp16", "--quick", "--positions", "99"});
+  EXPECT_EQ(few["rows"][1]["passes"], "none");
+  EXPECT_EQ(few["measurements"]["fp16"]["passes"], false);
+  EXPECT_EQ(few["measurements"]["fp16"]["reason"],
+            "99 positions were measured, a verdict needs 100");
+  EXPECT_EQ(eval_json({"--kv", "fp16", "--quick", "--positions", "100"})["rows"][1]["passes"],
+            "passes");
 }
 
 TEST_F(EvalCommand, ReadsATextPastTheContextUnderPolicies) {

@@ -57,6 +57,27 @@ TEST(QualityGate, TheVerdictOfMostPositionsCounts) {
   EXPECT_FALSE(find_measurement(store, "abd", key));
 }
 
+TEST(QualityGate, AVerdictOfFewPositionsCountsLeast) {
+  const CacheHome home;
+  const app::VerdictStore store = app::VerdictStore::of_user();
+  const app::VerdictKey key = {kKvSubject, "int8", "neon.5"};
+  Measurement full_of_few = measured(32, 0.001);
+  full_of_few.perplexity_windows.value = 20;
+  Measurement quick = measured(200, 0.002);
+  int settings = 0;
+  for (const Measurement& each : {full_of_few, quick, measured(32, 0.003)}) {
+    ASSERT_TRUE(store
+                    .write("abc", {.key = key,
+                                   .measured_s = 1,
+                                   .settings = nlohmann::ordered_json(++settings),
+                                   .result = measurement_json(each)})
+                    .ok());
+  }
+  EXPECT_DOUBLE_EQ(find_measurement(store, "abc", key).value().divergence.kl_mean, 0.002);
+  EXPECT_THAT(measured_line({.configuration = "int8"}, full_of_few),
+              HasSubstr("of 32 positions: no verdict, as 32 positions were measured"));
+}
+
 TEST(QualityGate, AQuickVerdictNeverOutweighsAFullOne) {
   const CacheHome home;
   const app::VerdictStore store = app::VerdictStore::of_user();

@@ -65,6 +65,11 @@ TEST(Measurement, PassesWithinAllBounds) {
   Measurement other_top = good();
   other_top.divergence.same_top = 0.9799;
   EXPECT_THAT(reason_against(other_top), HasSubstr("97.99 % of positions, less than 98 %"));
+  Measurement few = good();
+  few.divergence.rows = 100;
+  EXPECT_EQ(reason_against(few), "");
+  few.divergence.rows = 99;
+  EXPECT_EQ(reason_against(few), "99 positions were measured, a verdict needs 100");
   Measurement unbounded = good();
   unbounded.bounded_share = 0.5;
   EXPECT_EQ(reason_against(unbounded), "");

@@ -35,9 +35,9 @@ struct StoryKv {
   std::unique_ptr<PolicyVerdicts> verdicts() const {
     return PolicyVerdicts::create(options, *source, *backend).value();
   }
-  void keep(const kv::KvPolicy& policy, double kl_mean) const {
+  void keep(const kv::KvPolicy& policy, double kl_mean, std::uint64_t positions = 2000) const {
     eval::Measurement made;
-    made.divergence = {.rows = 2000, .kl_mean = kl_mean, .same_top = 0.99};
+    made.divergence = {.rows = positions, .kl_mean = kl_mean, .same_top = 0.99};
     const std::atomic<bool> stop{false};
     ASSERT_TRUE(app::VerdictStore::of_user()
                     .write(model_fingerprint(*source, stop).value(),
@@ -51,6 +51,7 @@ struct StoryKv {
 
 constexpr kv::KvPolicy kPassing = {.window = 40, .sinks = 4};
 constexpr kv::KvPolicy kFailing = {.window = 40};
+constexpr kv::KvPolicy kFew = {.window = 48};
 
 TEST(PolicyVerdicts, AreThoseOfEvalForTheFormatThatIsServed) {
   const CacheHome home;
@@ -68,6 +69,10 @@ TEST(PolicyVerdicts, AreThoseOfEvalForTheFormatThatIsServed) {
   const auto unmeasured = verdicts->judge(kv::KvPolicy::h2o(64));
   EXPECT_EQ(unmeasured.verdict, Verdict::kUnmeasured);
   EXPECT_TRUE(unmeasured.is_refused);
+  story.keep(kFew, 0.001, 32);
+  const auto few = verdicts->judge(kFew);
+  EXPECT_EQ(few.verdict, Verdict::kUnmeasured) << "32 positions are no verdict";
+  EXPECT_TRUE(few.is_refused);
   // The same policy beside another format is another configuration.
   story.options.kv_cache_dtype = kv::memory::Element::kInt8;
   EXPECT_EQ(story.verdicts()->judge(kPassing).verdict, Verdict::kUnmeasured);
