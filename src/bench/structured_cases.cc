@@ -59,6 +59,12 @@ GrammarResult patterned_schema() {
     "slug":{"type":"string","pattern":"^[a-z0-9-]{3,60}$"}},"required":["id","at","slug"]})");
 }
 
+// A pattern that repeats in several places, beside lengths: each length is a state.
+GrammarResult measured_schema() {
+  return from_schema(R"({"type":"array","items":{"type":"string","minLength":3,"maxLength":60,
+    "pattern":"^[a-z]+(-[a-z]+)*$"}})");
+}
+
 GrammarResult any_json() { return structured::grammar_of_json_object(); }
 GrammarResult regex() {
   return structured::grammar_from_regex(
@@ -119,6 +125,8 @@ std::vector<StructuredCase> structured_cases() {
       {"formats and patterns", patterned_schema,
        R"({"id":"123e4567-e89b-12d3-a456-426614174000","at":"2024-02-29T12:30:00Z",)"
        R"("slug":"a-short-name-for-it"})"},
+      {"a pattern beside lengths", measured_schema,
+       R"(["a-short-name-for-it", "it-was-a-bright-cold-day-in-spring", "clocks-were-striking"])"},
       {"any JSON object", any_json, kRecord},
       {"regex", regex,
        "Answer: The clocks were striking thirteen. It was a bright cold day in spring. Nobody "

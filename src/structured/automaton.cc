@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "structured/string_automaton.h"
+#include "structured/wide_characters.h"
 
 namespace pagoda::structured {
 namespace {
@@ -304,6 +305,17 @@ void Automaton::step_configuration(const Configuration& from, std::uint8_t byte)
     case Op::kSet:
       if (program_->sets[at.extra].test(byte)) visit(at.next, from.frame);
       return;
+    case Op::kWide: {
+      if (byte < 0x80) {
+        const bool takes = at.low == kWideWhole && program_->sets[at.extra].test(byte);
+        if (takes) visit(at.next, from.frame);
+        return;
+      }
+      const std::uint8_t next = wide_characters(at.high != 0)[at.low][byte];
+      if (next == kWideDead) return;
+      return next == kWideWhole ? visit(at.next, from.frame)
+                                : visit(from.pc - at.low + next, from.frame);
+    }
     case Op::kString: {
       const std::uint8_t next = string_automaton().next[at.low][byte];
       if (next == kClosed) visit(at.next, from.frame);
@@ -361,6 +373,30 @@ StateId Automaton::canonical(StateId state) {
   const StateId found = intern_state(mapped, states_[state].accepts);
   states_[state].canonical = found;
   return found;
+}
+
+ByteSet Automaton::bytes_of(const Configuration& configuration) const {
+  const Instruction& at = instruction(configuration);
+  ByteSet bytes;
+  const auto add_string = [&bytes](std::uint8_t state) {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      if (string_automaton().next[state][byte] != kDead) bytes.set(byte);
+    }
+  };
+  if (at.op == Op::kRange) {
+    for (unsigned byte = at.low; byte <= at.high; ++byte) bytes.set(byte);
+  } else if (at.op == Op::kSet) {
+    bytes = program_->sets[at.extra];
+  } else if (at.op == Op::kWide) {
+    if (at.low == kWideWhole) bytes = program_->sets[at.extra];
+    for (unsigned byte = 0x80; byte < 256; ++byte) {
+      if (wide_characters(at.high != 0)[at.low][byte] != kWideDead) bytes.set(byte);
+    }
+  } else {
+    add_string(at.low);
+    if (at.op == Op::kOtherString) bytes &= ~program_->sets[at.extra];
+  }
+  return bytes;
 }
 
 StateId Automaton::state_of(std::span<const Configuration> configurations) {

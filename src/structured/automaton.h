@@ -67,6 +67,10 @@ class Automaton {
   const Instruction& instruction(const Configuration& configuration) const {
     return program_->code[configuration.pc];
   }
+  // The set of a kSet or kWide.
+  const ByteSet& set(std::uint32_t number) const { return program_->sets[number]; }
+  // The bytes that the configuration reads next.
+  ByteSet bytes_of(const Configuration& configuration) const;
   // The counter of a configuration at kCountedString.
   CountBounds counter(const Configuration& configuration) const {
     return {frames_[configuration.frame].missing, frames_[configuration.frame].room};
@@ -76,7 +80,8 @@ class Automaton {
   // May a configuration of the state come to a kCommit, which would end the others? Then what may
   // follow is known of all configurations together only.
   bool may_commit(StateId state) const;
-  // Returns the state of these configurations alone.
+  bool has_commits() const { return !program_->before_commit.empty(); }
+  // Returns the state of these configurations alone, which ascend.
   StateId state_of(std::span<const Configuration> configurations);
   // Returns the state after the closing quote of a configuration at kString or kCountedString.
   StateId after_string(const Configuration& configuration);

@@ -40,6 +40,7 @@ std::shared_ptr<const MaskVocabulary> MaskVocabulary::build(std::vector<std::str
     if (!made->bytes_[id].empty()) entries.push_back({made->bytes_[id], id});
   }
   made->trie_ = VocabularyTrie(std::move(entries));
+  made->characters_ = TokenCharacters(made->trie_, vocabulary);
   made->slices_.emplace_back(made->trie_, vocabulary, kBody);
   made->slices_.emplace_back(made->trie_, vocabulary, kEscape);
   return made;

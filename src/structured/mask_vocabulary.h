@@ -11,6 +11,7 @@
 
 #include "base/token_id.h"
 #include "structured/string_slice.h"
+#include "structured/token_characters.h"
 #include "structured/vocabulary_trie.h"
 
 namespace pagoda::structured {
@@ -30,9 +31,11 @@ class MaskVocabulary {
     return token.value() < bytes_.size() ? std::string_view(bytes_[token.value()])
                                          : std::string_view();
   }
+  std::span<const std::string> bytes() const { return bytes_; }  // [token]
   bool is_end(TokenId token) const;
   std::span<const TokenId> end_tokens() const { return end_tokens_; }
   const VocabularyTrie& trie() const { return trie_; }
+  const TokenCharacters& characters() const { return characters_; }
   // The slice of strings in state kBody or kEscape; nullptr for other states.
   const StringSlice* slice(std::uint8_t state) const;
 
@@ -43,6 +46,7 @@ class MaskVocabulary {
   std::vector<std::string> bytes_;
   std::vector<TokenId> end_tokens_;  // ascending
   VocabularyTrie trie_;
+  TokenCharacters characters_;
   std::vector<StringSlice> slices_;  // kBody, kEscape
 };
 

@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "structured/string_automaton.h"
+#include "structured/mask_walk.h"
 
 namespace pagoda::structured {
 namespace {
 
 std::uint32_t token_bytes_max(const MaskVocabulary& vocabulary) {
   return static_cast<std::uint32_t>(vocabulary.trie().bytes_max());
-}
-
-bool is_string(const Instruction& at) {
-  return at.op == Op::kString || at.op == Op::kCountedString;
 }
 
 Error too_ambiguous() {
@@ -31,14 +27,13 @@ Matcher::Matcher(std::shared_ptr<const Grammar> grammar,
       vocabulary_(std::move(vocabulary)),
       automaton_(grammar_->program(), token_bytes_max(*vocabulary_)),
       state_(automaton_.start()),
-      cached_(kMasksCached),
-      path_(vocabulary_->trie().bytes_max() + 1) {}
+      cached_(kMasksCached) {}
 
 std::uint64_t Matcher::bytes_max() const {
   // The closure that is being built, which kConfigurationsMax bounds.
   constexpr std::uint64_t kScratchBytes = std::uint64_t{1} << 20;
   return kAutomatonBytesMax + kScratchBytes +
-         (kMasksCached + 1) * vocabulary_->words() * sizeof(MaskWord);
+         (kMasksCached + CharacterRuns::kMasksKept + 1) * vocabulary_->words() * sizeof(MaskWord);
 }
 
 bool Matcher::must_end() const {
@@ -58,7 +53,7 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
     if (known != cached_.end() && state != kDeadState) {
       std::copy(known->mask.begin(), known->mask.end(), mask.begin());
     } else {
-      compute_mask(state, mask);
+      MaskWalk(automaton_, *vocabulary_, runs_, mask).add(state);
       cached_[next_cached_] = {state, {mask.begin(), mask.end()}};
       next_cached_ = (next_cached_ + 1) % cached_.size();
     }
@@ -74,59 +69,10 @@ Status Matcher::fill_mask(std::span<MaskWord> mask) {
   return ok_status();
 }
 
-void Matcher::compute_mask(StateId state, std::span<MaskWord> mask) {
-  std::vector<Configuration> strings;
-  std::vector<Configuration> others;
-  const bool may_commit = automaton_.may_commit(state);
-  for (const Configuration& one : automaton_.configurations(state)) {
-    const Instruction& at = automaton_.instruction(one);
-    const bool sliced = !may_commit && is_string(at) && vocabulary_->slice(at.low) != nullptr;
-    (sliced ? strings : others).push_back(one);
-  }
-  for (const Configuration& one : strings) {
-    add_string(one, *vocabulary_->slice(automaton_.instruction(one).low), mask);
-  }
-  if (!others.empty()) {
-    walk(vocabulary_->trie(), automaton_.state_of(others),
-         [mask](std::uint32_t token) { set_mask_bit(mask, token); });
-  }
-  for (const auto& [token, other] : vocabulary_->trie().duplicates()) {
-    if (has_mask_bit(mask, token)) set_mask_bit(mask, other);
-  }
-}
-
-void Matcher::add_string(const Configuration& configuration, const StringSlice& slice,
-                         std::span<MaskWord> mask) {
-  const bool counted = automaton_.instruction(configuration).op == Op::kCountedString;
-  const CountBounds counter = counted ? automaton_.counter(configuration) : CountBounds{};
-  slice.add_inner(counter.room, mask);
-  const StateId behind = automaton_.after_string(configuration);
-  if (behind == kDeadState) return;
-  slice.add_exits(StringSlice::kNoSuffix, counter, mask);
-  walk(slice.suffixes(), behind,
-       [&](std::uint32_t suffix) { slice.add_exits(suffix, counter, mask); });
-}
-
-template <class OnNumber>
-void Matcher::walk(const VocabularyTrie& trie, StateId from, const OnNumber& on_number) {
-  const std::span<const VocabularyTrie::Node> nodes = trie.nodes();
-  path_[0] = from;
-  for (std::size_t i = 0; i < nodes.size();) {
-    const VocabularyTrie::Node& node = nodes[i];
-    const StateId next = automaton_.step(path_[node.depth - 1u], node.byte);
-    if (next == kDeadState) {
-      i = node.skip;
-      continue;
-    }
-    path_[node.depth] = next;
-    if (node.number != VocabularyTrie::kNoNumber) on_number(node.number);
-    ++i;
-  }
-}
-
 void Matcher::forget_if_large() {
   if (automaton_.bytes() < kAutomatonBytesKept) return;
   state_ = automaton_.forget(state_);
+  runs_.forget_states();
   for (CachedMask& cached : cached_) cached.state = kDeadState;
 }
 
@@ -139,6 +85,7 @@ void Matcher::trim() {
     cached = {};
   }
   state_ = automaton_.forget(state_);
+  runs_.clear();
   next_cached_ = 0;
   if (mask.empty()) return;
   cached_[next_cached_++] = {automaton_.canonical(state_), std::move(mask)};

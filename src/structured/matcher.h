@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "structured/automaton.h"
+#include "structured/character_runs.h"
 #include "structured/grammar.h"
 #include "structured/mask_vocabulary.h"
 
@@ -61,11 +62,6 @@ class Matcher {
 
   static constexpr std::size_t kMasksCached = 8;
 
-  void compute_mask(StateId state, std::span<MaskWord> mask);
-  void add_string(const Configuration& configuration, const StringSlice& slice,
-                  std::span<MaskWord> mask);
-  template <class OnNumber>
-  void walk(const VocabularyTrie& trie, StateId from, const OnNumber& on_number);
   void forget_if_large();
 
   std::shared_ptr<const Grammar> grammar_;
@@ -75,7 +71,7 @@ class Matcher {
   bool has_ended_ = false;
   std::vector<CachedMask> cached_;
   std::size_t next_cached_ = 0;
-  std::vector<StateId> path_;  // [depth] of a walk
+  CharacterRuns runs_;
   std::uint64_t token_work_ = 0;
 };
 

@@ -132,6 +132,13 @@ class PatternReader {
     std::vector<GrammarNodeId> branches = {all.node};
     while (cursor_.take('|')) {
       ASSIGN_OR_RETURN(const Pattern branch, read_sequence(depth));
+      // What has no text has no length.
+      if (branch.node == tree_.never()) continue;
+      if (branches.back() == tree_.never()) {
+        all = branch;
+        branches = {branch.node};
+        continue;
+      }
       branches.push_back(branch.node);
       all.least = std::min(all.least, branch.least);
       all.most = std::max(all.most, branch.most);
@@ -221,6 +228,8 @@ class PatternReader {
     Pattern term = {tree_.repeat(atom.node, times->least, times->most),
                     product(atom.least, times->least), product(atom.most, times->most)};
     if (is_character) term.run = atom.run;
+    // A repetition of what has no text has the empty one at most.
+    if (term.node == tree_.empty()) return Pattern{term.node, 0, 0};
     return term;
   }
 

@@ -6,11 +6,13 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "structured/completion_depth.h"
 #include "structured/grammar_facts.h"
 #include "structured/measured_lengths.h"
 #include "structured/string_automaton.h"
+#include "structured/wide_characters.h"
 
 namespace pagoda::structured {
 namespace {
@@ -75,9 +77,12 @@ class ProgramEmitter {
         {.op = Op::kSplit, .next = first, .extra = static_cast<std::uint32_t>(targets.size())});
   }
 
+  // Equal sets have one number.
   std::uint32_t add_set(const ByteSet& set) {
-    program_.sets.push_back(set);
-    return static_cast<std::uint32_t>(program_.sets.size() - 1);
+    const auto next = static_cast<std::uint32_t>(program_.sets.size());
+    const auto [known, is_new] = sets_.try_emplace(set, next);
+    if (is_new) program_.sets.push_back(set);
+    return known->second;
   }
 
   Pc add_range(std::uint8_t low, std::uint8_t high, Pc next) {
@@ -198,7 +203,26 @@ class ProgramEmitter {
                      add_split(std::move(targets)));
   }
 
+  // Emits a set that has all characters beyond ASCII, or all but the line separators.
+  Pc emit_wide(const CodePointSet& set, bool separators, Pc next) {
+    ByteSet single;
+    for (std::uint32_t byte = 0; byte < 0x80; ++byte) single.set(byte, set.contains(byte));
+    const std::uint32_t number = add_set(single);
+    Pc first = kFailPc;
+    for (std::uint8_t state = kWideWhole; state < kWideStates; ++state) {
+      const Pc pc = add({.op = Op::kWide,
+                         .low = state,
+                         .high = static_cast<std::uint8_t>(separators ? 1 : 0),
+                         .next = next,
+                         .extra = number});
+      if (state == kWideWhole) first = pc;
+    }
+    return too_large_ ? kFailPc : first;
+  }
+
   Pc emit_code_points(const CodePointSet& set, Pc next) {
+    const WideSet wide = wide_set(set);
+    if (wide != WideSet::kNone) return emit_wide(set, wide == WideSet::kAll, next);
     ByteSet single;
     std::vector<Pc> targets;
     for (const Utf8Sequence& sequence : set.utf8_sequences()) {
@@ -446,7 +470,8 @@ class ProgramEmitter {
   std::vector<MeasuredCharacter> characters_;  // of it
   bool has_commit_ = false;
   std::uint64_t steps_ = 0;
-  std::optional<RuleId> rule_;     // the last one that was emitted
+  std::optional<RuleId> rule_;  // the last one that was emitted
+  std::unordered_map<ByteSet, std::uint32_t> sets_;
   std::map<Pc, Pc> free_strings_;  // by what follows: bodies without a counter are shared
 };
 

@@ -22,6 +22,8 @@ enum class Op : std::uint8_t {
   // These read a byte.
   kRange,          // low to high, then next
   kSet,            // one of sets[extra], then next
+  kWide,           // one of sets[extra] or a character beyond ASCII, in state `low` of
+                   // wide_characters(), then next; where `high` is 0, without line separators
   kString,         // a string's body in state `low` of the automaton; next follows the quote
   kCountedString,  // the same, with the counter of its code points on the stack
   kOtherString,    // a byte that is not in sets[extra] and that the automaton takes in state `low`;
