@@ -38,9 +38,9 @@ TEST(TokenCount, LengthsOfServeMayHaveASuffix) {
     EXPECT_THAT(answer.err, testing::StartsWith("error: --port: x is not")) << flag[0];
   }
   EXPECT_THAT(run_captured({"serve", "-c", "2G"}).err,
-              HasSubstr("--max-model-len: 2147483648 is not a whole number from 1 to 1073741824"));
+              HasSubstr("--max-model-len: 2147483648 is not a whole number from 0 to 1073741824"));
   EXPECT_THAT(run_captured({"serve", "-c", "8x"}).err,
-              HasSubstr("--max-model-len: 8x is not a whole number from 1 to 1073741824"));
+              HasSubstr("--max-model-len: 8x is not a whole number from 0 to 1073741824"));
   setenv("PAGODA_MAX_MODEL_LEN", "8K", 1);
   const Captured variable = run_captured({"serve", "--port", "x"});
   unsetenv("PAGODA_MAX_MODEL_LEN");
