@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "app/memory_plan.h"
 #include "app/model_finder.h"
+#include "app/model_name.h"
 #include "terminal/messages.h"
 
 namespace pagoda::app {
@@ -68,6 +74,25 @@ std::optional<std::int64_t> ServedSource::weights_in_file() const {
   return loaded_ ? std::optional(app::weights_in_file(loaded_->file())) : std::nullopt;
 }
 
+nlohmann::ordered_json ServedSource::weights_facts() const {
+  if (!loaded_) return nlohmann::ordered_json::object();
+  const gguf::File& file = loaded_->file();
+  std::map<std::string_view, std::uint64_t> bytes;  // by type
+  std::uint64_t parameters = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    bytes[gguf::tensor_type_info(tensor.type).name] += tensor.bytes.size();
+    parameters += tensor.elements();
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto architecture = file.metadata().text_or("general.architecture", "");
+  return {{"format", std::filesystem::path(path_).extension() == ".gguf" ? "gguf" : "safetensors"},
+          {"architecture", architecture.ok() ? architecture.value() : ""},
+          {"type", most != bytes.end() ? most->first : ""},
+          {"parameters", parameters},
+          {"bytes", weights_in_file().value_or(0)}};
+}
+
 std::uint64_t ServedSource::trained_context() const {
   return random_ ? random_->config().context : loaded_->config().context;
 }
@@ -83,12 +108,15 @@ std::string ServedSource::context_choice() const {
 
 std::vector<std::string> ServedSource::names() const {
   if (random_) return {model_};
-  if (name_.empty()) {
+  std::string first = name_;
+  if (first.empty()) {
     const std::filesystem::path path(path_);
-    return {(path.extension() == ".gguf" ? path.stem() : path.filename()).string()};
+    first = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   }
-  if (name_ == model_) return {name_};
-  return {name_, model_};
+  std::error_code ignored;
+  const bool is_file = is_path_like(model_) || std::filesystem::exists(model_, ignored);
+  if (is_file || first == model_) return {first};
+  return {first, model_};
 }
 
 Result<SamplingDefaults> ServedSource::sampling_defaults(const GenerationConfig& config) const {

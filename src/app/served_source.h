@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,12 +33,16 @@ class ServedSource {
   std::vector<gguf::OpenedPart> parts() const;
   // The bytes of the weights in the model's file; nothing for random ones.
   std::optional<std::int64_t> weights_in_file() const;
+  // Describes the weights in the model's file by "format", "architecture", "type" (that of most
+  // bytes), "parameters" and "bytes"; an empty object for random ones.
+  nlohmann::ordered_json weights_facts() const;
   // Tokens of context that the model was trained on.
   std::uint64_t trained_context() const;
   // Names for people which factors of longrope the served context chose; empty for other models.
   std::string context_choice() const;
   // The names that requests may give, when none was given: that of a model found by its name, else
-  // the file's.
+  // the file's; then the name as it was typed, such as "smollm2". The first is part of the name
+  // under which KV is kept, the second is not.
   std::vector<std::string> names() const;
   // Returns the sampling that the model recommends, with `config` above it. Warnings go to stderr.
   Result<SamplingDefaults> sampling_defaults(const GenerationConfig& config) const;

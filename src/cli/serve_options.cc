@@ -44,7 +44,7 @@ void add_model_options(const CommandSpec& command, serve::ServeOptions& options)
   command
       .add_option("--served-model-name", options.served_names,
                   "a name that requests may give, once or more; replies carry the first (default: "
-                  "the model's name where it was given by one, else its file's without .gguf)")
+                  "its name on Hugging Face, else its file's without .gguf; then the name typed)")
       .one_value_each();  // the word after it may be the model
   command.add_option(
       "--random-weights", options.random.shape,

@@ -169,11 +169,12 @@ server::Json step_facts(const engine::Backend& backend, std::uint32_t http_threa
           {"http_threads", http_threads}};
 }
 
-server::Json backend_facts(const engine::Backend& backend, const ServeOptions& options,
-                           std::uint32_t http_threads, const app::SamplingDefaults& sampling,
-                           const app::ServedEvents* events) {
+server::Json backend_facts(const engine::Backend& backend, const app::ServedSource& source,
+                           const ServeOptions& options, std::uint32_t http_threads,
+                           const app::SamplingDefaults& sampling, const app::ServedEvents* events) {
   const auto digest = backend.weights_digest();
   server::Json facts = step_facts(backend, http_threads);
+  facts["weights"] = source.weights_facts();
   facts.update(
       {{"device", backend.device_name()},
        {"weights_digest", digest ? server::Json(fmt::format("{:016x}", *digest)) : nullptr},
@@ -369,7 +370,7 @@ Status serve(const ServeOptions& options, const server::ServerOptions& network,
       .step_notifier = step_notifier,
       .fingerprint = system_fingerprint(*backend, options),
       .created_s = std::time(nullptr),
-      .facts = backend_facts(*backend, options, network.threads, sampling, events.get()),
+      .facts = backend_facts(*backend, *source, options, network.threads, sampling, events.get()),
       .block_bytes = backend->page_layout().page_bytes(),
       .shows_tree = events != nullptr,
       .tiers = tier_names(engine),

@@ -1,5 +1,7 @@
 #include "server/compact_routes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -9,10 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/random.h"
 #include "chat/compaction.h"
 #include "server/api/caller_fields.h"
 #include "server/api/compaction_writer.h"
 #include "server/api/message_fields.h"
+#include "server/api/responses/output_items.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api_error.h"
 #include "server/completion_route.h"
@@ -207,12 +211,8 @@ std::size_t item_of(const MessagePlace& place) {
 }
 
 HttpReply uncompacted_response(Json input, const ServedModel& model) {
-  if (input.is_string()) {
-    Json message = {{"type", "message"}, {"role", "user"}};
-    message["content"] = std::move(input);
-    input = Json::array({std::move(message)});
-  }
-  Json reply = {{"object", "response.compaction"},
+  Json reply = {{"id", fmt::format("resp_{:016x}", fresh_seed())},
+                {"object", "response.compaction"},
                 {"created_at", std::time(nullptr)},
                 {"model", model.name()}};
   reply["output"] = std::move(input);
@@ -235,6 +235,8 @@ CompactionTask read_response_compaction(const HttpRequest& request, const Server
   const std::size_t keep_turns = read_keep_turns(Fields(body));
   Json input = copy_input(body, memory);
   TranslatedChat chat = responses::chat_of_responses(std::move(body), &memory);
+  TranslationMemory items(&memory);
+  input = responses::as_output_items(std::move(input), items);
   Json messages = std::exchange(chat.body["messages"], nullptr);
   const auto kept_begin = chat::kept_turns_begin(messages, keep_turns);
   CompactionTask task;

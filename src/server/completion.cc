@@ -422,7 +422,7 @@ LogEntry Completion::log_entry(bool with_prompts) const {
   if (first_token_ns_ != 0) entry.first_token_s = seconds_between(begun_ns_, first_token_ns_);
   if (error_) {
     entry.status = error_->status;
-    entry.error = error_->code;
+    entry.error = error_->code.empty() ? error_->param : error_->code;
     entry.finish = "error";
   } else if (finished_) {
     entry.cached_tokens = cost.cached_tokens();

@@ -134,8 +134,11 @@ Json Completion::explained() const {
     if (why && request_.output.estimate) {
       told = estimate_json(submitted_[i].estimate.value(), *why, std::move(told), model_);
     } else if (why && !request_.engine.explain_only) {
-      told["cached_ranges"] = cached_ranges_json(why->prompt_tokens, submitted_[i].cached_tokens,
-                                                 submitted_[i].load, model_.tiers);
+      Json ranges = cached_ranges_json(why->prompt_tokens, submitted_[i].cached_tokens,
+                                       submitted_[i].load, model_.tiers);
+      // When the match was made, the pages of tiers were in memory already.
+      told["matched_by_tier"] = matched_by_tier_json(ranges, why->stops_at());
+      told["cached_ranges"] = std::move(ranges);
     }
     all.push_back(std::move(told));
   }

@@ -56,6 +56,9 @@ constexpr std::array kOnce = {http::field::host, http::field::transfer_encoding,
 // Anthropic's clients send the key here, without a scheme.
 constexpr const char* kApiKeyHeader = "X-Api-Key";
 
+// Browsers say by it from where a request comes: "same-origin", "cross-site", "none" (the user).
+constexpr const char* kFetchSiteHeader = "Sec-Fetch-Site";
+
 // Returns the Authorization header, or one made of X-Api-Key where there is none.
 std::string authorization_of(const http::request_header<>& header) {
   const bool has_key = header.count(kApiKeyHeader) > 0;
@@ -63,6 +66,18 @@ std::string authorization_of(const http::request_header<>& header) {
     return std::string(header[http::field::authorization]);
   }
   return fmt::format("Bearer {}", view(header[kApiKeyHeader]));
+}
+
+// Returns the origin of the page that sends the request. A browser that says that another site's
+// page posts, and not whose, hides the origin, as "null" does.
+std::string origin_of(const http::request_header<>& header) {
+  const std::string_view origin = view(header[http::field::origin]);
+  const std::string_view site = view(header[kFetchSiteHeader]);
+  const bool only_reads = header.method() == http::verb::get || header.method() == http::verb::head;
+  if (!origin.empty() || only_reads || site.empty() || site == "same-origin" || site == "none") {
+    return std::string(origin);
+  }
+  return "null";
 }
 
 std::optional<ApiError> ambiguity(const http::request_header<>& header) {
@@ -237,7 +252,7 @@ void RequestReader::read_head() {
   if (!request_.host && message.count(http::field::host) > 0) {
     request_.host = std::string(message[http::field::host]);
   }
-  request_.origin = std::string(message[http::field::origin]);
+  request_.origin = origin_of(message);
   request_.session = std::string(message["X-Session-Id"]);
   request_.anthropic_version = std::string(message["Anthropic-Version"]);
   request_.cache_source = std::string(message["X-KV-Cache-Source-Host-Port"]);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <string_view>
 
@@ -27,8 +26,10 @@
 #include "server/cache_tree.h"
 #include "server/compact_routes.h"
 #include "server/completion_route.h"
+#include "server/content_type.h"
 #include "server/fields.h"
 #include "server/metrics/metrics.h"
+#include "server/other_paths.h"
 #include "server/page/page.h"
 #include "server/request_target.h"
 
@@ -48,16 +49,6 @@ struct Endpoint {
   bool always;  // answers in every phase; other endpoints need a model that takes requests
   Access level = Access::kKey;
 };
-
-bool is_json_type(std::string_view type) {
-  constexpr std::string_view kJson = "application/json";
-  if (type.size() < kJson.size()) return false;
-  const bool named = std::equal(kJson.begin(), kJson.end(), type.begin(), [](char a, char b) {
-    return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));
-  });
-  const std::string_view rest = type.substr(kJson.size());
-  return named && (rest.empty() || rest.front() == ';' || rest.front() == ' ');
-}
 
 // Returns the path after the endpoint's own part; names may hold slashes, plain or as %2F.
 std::string name_in_path(const HttpRequest& request, std::string_view path) {
@@ -104,12 +95,19 @@ Routed version(const HttpRequest& /*request*/, const ServerState& state) {
   return json_reply({{"version", state.version()}});
 }
 
-Routed models(const HttpRequest& /*request*/, const ServerState& state) {
-  return json_reply(list_models(state.model()));
+// Anthropic's clients ask on OpenAI's paths, and say who they are.
+Routed models(const HttpRequest& request, const ServerState& state) {
+  const ServedModel& model = state.model();
+  const bool is_anthropic = !request.anthropic_version.empty();
+  return json_reply(is_anthropic ? list_models_for_anthropic(model) : list_models(model));
 }
 
 Routed one_model(const HttpRequest& request, const ServerState& state) {
-  return json_reply(describe_model(state.model(), name_in_path(request, kModelPath)));
+  const ServedModel& model = state.model();
+  const std::string id = name_in_path(request, kModelPath);
+  const bool is_anthropic = !request.anthropic_version.empty();
+  return json_reply(is_anthropic ? describe_model_for_anthropic(model, id)
+                                 : describe_model(model, id));
 }
 
 Routed server_info(const HttpRequest& /*request*/, const ServerState& state) {
@@ -383,7 +381,9 @@ const Endpoint& admit(const HttpRequest& request, const ServerState& state) {
   require(exists ? kEndpoints[found].level : Access::kKey, request.caller,
           state.access().metrics_need_admin);
   if (!exists) {
-    throw ApiError(404, fmt::format("{}: there is no such path", request.path), {}, "not_found");
+    throw ApiError(
+        404, fmt::format("{}: there is no such path{}", request.path, path_hint(request.path)), {},
+        "not_found");
   }
   return kEndpoints[found];
 }
@@ -433,12 +433,7 @@ Routed route_or_throw(const HttpRequest& request, const ServerState& state) {
   if (!takes_method(endpoint, request.method)) return method_not_allowed(request, endpoint);
   if (request.announces_body && endpoint.method != "POST") throw takes_no_body(request.path);
   if (!endpoint.always) require_ready(state);
-  if (!request.body.empty() && !is_json_type(request.content_type)) {
-    throw ApiError(
-        415,
-        fmt::format("Content-Type: is \"{}\", expected application/json", request.content_type), {},
-        "unsupported_media_type");
-  }
+  check_content_type(request);
   return endpoint.handler(request, state);
 }
 

@@ -2,6 +2,7 @@
 // refused.
 #include "server/request_reader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -62,6 +63,24 @@ TEST(RequestReader, HeadersThatRequestsAreReadByAreKept) {
   ASSERT_EQ(read_all.state, State::kDone);
   EXPECT_EQ(read_all.request.session, "s1");
   EXPECT_EQ(read_all.request.anthropic_version, "2023-06-01");
+}
+
+// Old browsers, and pages that hide their origin, send no Origin with a form.
+TEST(RequestReader, APageOfAnotherSiteThatPostsHidesItsOrigin) {
+  const auto origin = [](const std::string& method, const std::string& headers) {
+    return read(method + " / HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n", 4096).request.origin;
+  };
+  for (const char* const site : {"cross-site", "same-site", "Same-Origin", "?"}) {
+    const std::string header = fmt::format("Sec-Fetch-Site: {}\r\n", site);
+    EXPECT_EQ(origin("POST", header), "null") << site;
+    EXPECT_EQ(origin("DELETE", header), "null") << site;
+    EXPECT_EQ(origin("GET", header), "") << "a link leads here";
+    EXPECT_EQ(origin("HEAD", header), "") << site;
+    EXPECT_EQ(origin("POST", header + "Origin: http://a\r\n"), "http://a") << site;
+  }
+  EXPECT_EQ(origin("POST", "Sec-Fetch-Site: same-origin\r\n"), "");
+  EXPECT_EQ(origin("POST", "Sec-Fetch-Site: none\r\n"), "");
+  EXPECT_EQ(origin("POST", ""), "");
 }
 
 // Anthropic's clients send their key so.

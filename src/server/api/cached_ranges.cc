@@ -11,6 +11,8 @@ Json range_json(std::uint64_t first, std::uint64_t end, const std::string& tier)
   return {{"first", first}, {"tokens", end - first}, {"tier", tier}};
 }
 
+constexpr const char* kMemory = "memory";
+
 }  // namespace
 
 Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
@@ -22,7 +24,7 @@ Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
   std::uint64_t told = 0;  // tokens up to here are settled
   const auto tell_memory_up_to = [&](std::uint64_t end) {
     end = std::min(end, cached);
-    if (told < end) ranges.push_back(range_json(told, end, "memory"));
+    if (told < end) ranges.push_back(range_json(told, end, kMemory));
     told = std::max(told, end);
   };
   for (const LoadedRange& range : loaded) {
@@ -36,6 +38,16 @@ Json cached_ranges_json(std::uint64_t prompt_tokens, std::uint64_t cached,
   }
   tell_memory_up_to(cached);
   return ranges;
+}
+
+Json matched_by_tier_json(const Json& ranges, std::uint64_t matched) {
+  std::uint64_t of_tiers = 0;
+  for (const Json& range : ranges) {
+    const auto first = range["first"].get<std::uint64_t>();
+    if (range["tier"] == kMemory || first >= matched) continue;
+    of_tiers += std::min(range["tokens"].get<std::uint64_t>(), matched - first);
+  }
+  return {{kMemory, matched - of_tiers}, {"tier", of_tiers}};
 }
 
 Json loaded_by_tier_json(const engine::LoadRecord& load, std::span<const std::string> tiers) {

@@ -122,10 +122,12 @@ std::optional<ChatPrompt> read_chat_prompt(Json& body, const ServedModel& model,
   text::Conversation conversation =
       read_conversation(body, model.chat_template ? &*model.chat_template : nullptr);
   if (!model.chat_template) {
+    const OptionName plain = plain_option_name;
+    const OptionName& option = terms.option_name != nullptr ? *terms.option_name : plain;
     throw ApiError(400,
-                   fmt::format("messages: the model \"{}\" has no chat template; give the server "
-                               "option chat_template, or use /v1/completions",
-                               model.name()),
+                   fmt::format("messages: the model \"{}\" has no chat template, as base models "
+                               "have none: use /v1/completions, or start the server with {}",
+                               model.name(), option("chat_template", "FILE")),
                    "messages", "no_chat_template");
   }
   std::vector<CacheMark> marks;

@@ -37,11 +37,13 @@ void read_prompts(const Fields& fields, const char* name, const ServedModel& mod
 // The prompt is computed and left in the cache, and nothing is answered.
 void answer_nothing(CompletionRequest& request);
 
+// A text that is too long is counted for its refusal up to this many bytes.
+inline constexpr std::size_t kRefusedBytesMax = 1 << 20;
 // Prompts longer than the context are counted, or cut to it, up to this number of tokens.
 std::uint64_t counted_tokens_max(const ServedModel& model);
 // Refuses a prompt with more than `most` tokens, whether the context, that of the caller's tenant
-// (0: it has none) or that number is the limit. `tokens` is its length, where that is known, as it
-// is of token ids: of a text it would cost time to compute.
+// (0: it has none) or that number is the limit. `tokens` is its length, where that is known: texts
+// are counted as far as kRefusedBytesMax and counted_tokens_max() let them.
 [[noreturn]] void refuse_beyond(std::uint64_t most, const std::string& path,
                                 const ServedModel& model, std::uint64_t tenant_tokens = 0,
                                 std::optional<std::uint64_t> tokens = {});
@@ -56,9 +58,13 @@ void check_lengths(const CompletionRequest& request, const ServedModel& model,
 // n.
 void refuse_unsupported(const Fields& fields, std::uint32_t choices);
 
+// A name that the log may show: others may be text of the client.
+bool is_plain_name(std::string_view name);
+inline constexpr std::size_t kIgnoredNamesMax = 8;
+
 // The names of a body that no completion reads or refuses, for the log: a misspelt field would be
 // silent. So would an empty grammar, which clients send for none: it is named, too. `own` are read
-// by an API beside those. Of plain names the first eight; others may be text of the client.
+// by an API beside those. The first kIgnoredNamesMax of plain names.
 std::vector<std::string> ignored_fields(const Json& body,
                                         std::span<const std::string_view> own = {});
 

@@ -17,8 +17,11 @@ namespace pagoda::server {
 struct ReadingTerms;  // chat_prompt.h
 
 Json list_models(const ServedModel& model);
+// The same as Anthropic lists models, for its clients.
+Json list_models_for_anthropic(const ServedModel& model);
 // Describes one of the model's names; 404 for any other id.
 Json describe_model(const ServedModel& model, const std::string& id);
+Json describe_model_for_anthropic(const ServedModel& model, const std::string& id);
 // `version` is the program's.
 Json describe_server(const ServedModel& model, const std::string& version);
 // SGLang's /model_info and /v1/loads.

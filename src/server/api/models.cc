@@ -1,3 +1,7 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +29,15 @@ Json model_json(const ServedModel& model, const std::string& name) {
   return {
       {"id", name},           {"object", "model"},    {"created", model.created_s},
       {"owned_by", "pagoda"}, {"root", model.name()}, {"max_model_len", model.context_tokens()}};
+}
+
+Json anthropic_model_json(const ServedModel& model, const std::string& name) {
+  return {{"type", "model"},
+          {"id", name},
+          {"display_name", name},
+          {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                     fmt::gmtime(static_cast<std::time_t>(model.created_s)))},
+          {"max_input_tokens", model.context_tokens()}};
 }
 
 // Tenants by name; regions that no tenant owns count together, as grants are told apart: public
@@ -70,6 +83,20 @@ Json list_models(const ServedModel& model) {
   Json data = Json::array();
   for (const std::string& name : model.names) data.push_back(model_json(model, name));
   return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+Json list_models_for_anthropic(const ServedModel& model) {
+  Json data = Json::array();
+  for (const std::string& name : model.names) data.push_back(anthropic_model_json(model, name));
+  return {{"data", std::move(data)},
+          {"has_more", false},
+          {"first_id", model.names.front()},
+          {"last_id", model.names.back()}};
+}
+
+Json describe_model_for_anthropic(const ServedModel& model, const std::string& id) {
+  check_model_name(id, model);
+  return anthropic_model_json(model, id);
 }
 
 Json describe_model(const ServedModel& model, const std::string& id) {

@@ -109,10 +109,16 @@ std::optional<RenderedPrompt> PromptRenderer::render(const PromptLimits& limits,
   auto tokens = text::tokenise_prompt_within(text, model_.tokenizer,
                                              may_drop ? limits.room.wanted : limits.room.most);
   if (tokens) return RenderedPrompt{std::move(text), *std::move(tokens)};
-  if (!may_drop) return std::nullopt;
+  const bool is_counted =
+      limits.room.most < model_.context_tokens() && text.bytes().size() <= kRefusedBytesMax;
+  if (!may_drop && !is_counted) return std::nullopt;
   if (!terms_.may_take_long) throw TakesLong();
   const auto whole =
       text::tokenise_prompt_within(text, model_.tokenizer, counted_tokens_max(model_));
+  if (!may_drop) {
+    refuse_beyond(limits.room.most, "messages", model_, terms_.context_tokens,
+                  whole ? std::optional<std::uint64_t>(whole->ids.size()) : std::nullopt);
+  }
   std::optional<RenderedPrompt> prompt = without_turns(limits, droppable, whole);
   if (!prompt || !prompt->truncated || !whole) return prompt;
   const std::uint64_t left = std::min(prompt->tokens.ids.size(), whole->ids.size());

@@ -24,9 +24,15 @@ Prompt text_prompt(const std::string& text, const std::string& path, bool add_sp
                    const ReadingTerms& terms) {
   if (text.empty()) refuse_empty(path);
   const text::Tokenizer& tokenizer = model.tokenizer;
-  auto tokens = tokenizer.encode_within(text, {.special = true, .add_bos_eos = add_special_tokens},
-                                        tokens_max);
-  if (!tokens) refuse_beyond(tokens_max, path, model, terms.context_tokens);
+  const text::EncodeOptions options = {.special = true, .add_bos_eos = add_special_tokens};
+  auto tokens = tokenizer.encode_within(text, options, tokens_max);
+  if (!tokens) {
+    const std::uint64_t most = counted_tokens_max(model);
+    const bool counts = tokens_max < most && text.size() <= kRefusedBytesMax;
+    const auto whole = counts ? tokenizer.encode_within(text, options, most) : tokens;
+    refuse_beyond(tokens_max, path, model, terms.context_tokens,
+                  whole ? std::optional<std::uint64_t>(whole->size()) : std::nullopt);
+  }
   Prompt prompt;
   prompt.tokens = *std::move(tokens);
   if (echo) prompt.text = text;

@@ -90,6 +90,7 @@ CompletionRequest read_translated(TranslatedChat chat, const ServedModel& model,
     own.output_wanted = chat.tokens_max;
     CompletionRequest request = read_chat_request(std::move(chat.body), model, own);
     rename_dropped(chat.paths, request);
+    request.ignored.insert(request.ignored.end(), chat.ignored.begin(), chat.ignored.end());
     request.memory_bytes += chat.paths.bytes();
     request.prompts.front().paths = std::move(chat.paths);
     request.names.insert(request.names.begin(), chat.names.begin(), chat.names.end());

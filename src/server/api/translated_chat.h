@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,10 +45,11 @@ struct TranslatedChat {
   // The most tokens of the answer. More than the context has room for is no error, because clients
   // must often name a number without knowing the context: the answer ends where the context does.
   std::optional<std::uint32_t> tokens_max = {};
-  bool takes_what_fits = false;       // tokens_max is no number of the client's own
-  std::vector<FieldName> names = {};  // of what the translation wrote; their texts are static
-  std::string_view too_long = {};     // begins the message about a prompt that is; static
-  OwnPaths paths = {};                // where its messages and tools are from
+  bool takes_what_fits = false;           // tokens_max is no number of the client's own
+  std::vector<FieldName> names = {};      // of what the translation wrote; their texts are static
+  std::string_view too_long = {};         // begins the message about a prompt that is; static
+  OwnPaths paths = {};                    // where its messages and tools are from
+  std::vector<std::string> ignored = {};  // what nobody knows besides fields of `body`, for the log
 
   // Writes a field that the API calls `own`. Throws ApiError where the client sent the chat's, too.
   void write(std::string_view name, std::string_view own, Json value);

@@ -126,13 +126,6 @@ bool has(const std::array<std::string_view, kCount>& names, std::string_view nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_plain_name(std::string_view name) {
-  constexpr std::size_t kNameBytesMax = 40;
-  const auto is_plain = [](char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; };
-  return !name.empty() && name.size() <= kNameBytesMax &&
-         std::all_of(name.begin(), name.end(), is_plain);
-}
-
 bool asks_for_nothing(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value.get<double>() == 0;
@@ -175,8 +168,14 @@ void refuse_unsupported(const Fields& fields, std::uint32_t choices) {
   }
 }
 
+bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kNameBytesMax = 40;
+  const auto is_plain = [](char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; };
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
+
 std::vector<std::string> ignored_fields(const Json& body, std::span<const std::string_view> own) {
-  constexpr std::size_t kNamesMax = 8;
   std::vector<std::string> ignored;
   for (const auto& [name, value] : body.items()) {
     const bool is_own = std::find(own.begin(), own.end(), name) != own.end();
@@ -185,7 +184,7 @@ std::vector<std::string> ignored_fields(const Json& body, std::span<const std::s
     const bool is_empty = value == "" || (value.is_array() && value.empty());
     const bool asks_in_vain = is_empty && has(kStructuredFields, name);
     if ((is_known && !asks_in_vain) || value.is_null() || !is_plain_name(name)) continue;
-    if (ignored.size() == kNamesMax) break;
+    if (ignored.size() == kIgnoredNamesMax) break;
     ignored.push_back(name);
   }
   return ignored;

@@ -1,5 +1,6 @@
 // Requests in the shape of Codex (Responses) and Claude Code (Messages), with invented content: the
 // fields that they send are taken, and what is wrong is refused with its path.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -231,6 +232,30 @@ TEST(AgentRequests, ErrorsNameTheFieldThatWasSent) {
                 message.starts_with(std::string(refused.param) + " "))
         << refused.path << refused.fields << message;
   }
+}
+
+TEST(AgentRequests, APathOfAnotherServerIsAnsweredWithOurs) {
+  StoryFixture fixture;
+  const auto told = [&](const std::string& path) {
+    const HttpReply reply = fixture.send({.method = "POST", .path = path});
+    EXPECT_EQ(reply.status, 404) << path;
+    return reply.body;
+  };
+  const std::vector<std::pair<const char*, const char*>> rows = {
+      {"/completion", "; it is /v1/completions here"},
+      {"/generate", "; it is /v1/completions here"},
+      {"/props", "; it is /server_info here"},
+      {"/api/embed", "; it is /v1/embeddings here"},
+      {"/api/pull", "; models are not downloaded by requests: pagoda pull NAME does"},
+      {"/chat/completions", "; it is /v1/chat/completions here"},
+      {"/v1/chat/completions/", "; it is /v1/chat/completions here"},
+      {"/v1/v1/responses", "; it is /v1/responses here"},
+      {"/v1/metrics", "; it is /metrics here"}};
+  for (const auto& [path, meant] : rows) EXPECT_THAT(told(path), testing::HasSubstr(meant)) << path;
+  for (const std::string path : {"/nothing", "/v2/completions", "/v1"}) {
+    EXPECT_THAT(told(path), testing::HasSubstr(path + ": there is no such path\"")) << path;
+  }
+  EXPECT_THAT(told("/" + std::string(5000, 'a')), testing::Not(testing::HasSubstr("here")));
 }
 
 TEST(AgentRequests, FieldsThatNothingAnswersAreNamedOrRefused) {

@@ -52,6 +52,16 @@ TEST(CachedRanges, TokensThatCameTwiceAreToldOnce) {
             Json::array({range(0, 32, "disk"), range(32, 16, "host")}));
 }
 
+TEST(CachedRanges, AMatchIsOfTheTiersThatGaveItsTokens) {
+  const Json ranges = Json::array({range(0, 16, "memory"), range(16, 16, "host"),
+                                   range(32, 32, "disk"), range(80, 16, "disk")});
+  const auto matched = [&](std::uint64_t tokens) { return matched_by_tier_json(ranges, tokens); };
+  EXPECT_EQ(matched(64), Json({{"memory", 16}, {"tier", 48}}));
+  EXPECT_EQ(matched(67), Json({{"memory", 19}, {"tier", 48}})) << "a tail in memory";
+  EXPECT_EQ(matched(40), Json({{"memory", 16}, {"tier", 24}}));
+  EXPECT_EQ(matched(0), Json({{"memory", 0}, {"tier", 0}}));
+}
+
 TEST(CachedRanges, NeighboursFromOneStoreAreOneRange) {
   const auto load =
       loaded({{.first = 0, .end = 16, .store = 1}, {.first = 16, .end = 32, .store = 1}});

@@ -100,7 +100,9 @@ TEST(CompactionApi, WhereNothingIsOlderTheMessagesComeBack) {
   EXPECT_EQ(reply["summary"], "");
   EXPECT_EQ(reply["usage"]["total_tokens"], 0);
   const Json response = fixture.ask(kCompactResponsePath, {{"input", "Hello"}});
-  EXPECT_EQ(response["output"][0]["content"], "Hello");
+  EXPECT_TRUE(response["id"].get<std::string>().starts_with("resp_"));
+  EXPECT_EQ(response["output"][0]["content"],
+            Json::parse(R"([{"type": "input_text", "text": "Hello"}])"));
 }
 
 TEST(CompactionApi, AConversationBeyondTheContextIsSummarisedInPart) {
@@ -151,10 +153,11 @@ TEST(CompactionApi, AResponsesItemsGoOnFromTheCompactionItem) {
   EXPECT_EQ(reply["object"], "response.compaction");
   EXPECT_TRUE(reply["id"].get<std::string>().starts_with("resp_"));
   const Json& output = reply["output"];
-  EXPECT_EQ(output[0], body["input"][0]) << "the system message";
+  EXPECT_EQ(output[0]["role"], "system");
+  EXPECT_EQ(output[0]["content"][0]["text"], body["input"][0]["content"]);
   EXPECT_EQ(output[1]["type"], "compaction");
   EXPECT_EQ(output[2]["role"], "user");
-  EXPECT_EQ(output.back(), body["input"].back());
+  EXPECT_EQ(output.back()["content"][0]["text"], body["input"].back()["content"]);
   EXPECT_GT(reply["usage"]["output_tokens"], 0);
   // The items are the chat that the other endpoint would have made.
   const auto content = output[1]["encrypted_content"].get<std::string>();
@@ -169,6 +172,29 @@ TEST(CompactionApi, AResponsesItemsGoOnFromTheCompactionItem) {
   EXPECT_EQ(by_items["usage"]["input_tokens"], by_chat["usage"]["prompt_tokens"]);
   EXPECT_EQ(by_items["output"].back()["content"][0]["text"],
             by_chat["choices"][0]["message"]["content"]);
+}
+
+// Clients read items by their type, and refer to them by their id.
+TEST(CompactionApi, MessagesComeBackAsItemsOfReplies) {
+  const Json input = Json::parse(R"([{"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello"},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "21"},
+    {"id": "msg_own", "type": "message", "status": "incomplete", "role": "user",
+     "content": [{"type": "input_text", "text": "And?"}]}])");
+  Json output = compaction_fixture().ask(kCompactResponsePath, {{"input", input}})["output"];
+  ASSERT_EQ(output.size(), input.size());
+  EXPECT_NE(output[0]["id"], output[1]["id"]);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_TRUE(output[i]["id"].get<std::string>().starts_with("msg_"));
+    output[i].erase("id");
+  }
+  EXPECT_EQ(output[0], Json::parse(R"({"type": "message", "status": "completed", "role": "user",
+    "content": [{"type": "input_text", "text": "Hi"}]})"));
+  EXPECT_EQ(output[1], Json::parse(R"({"type": "message", "status": "completed",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Hello", "annotations": []}]})"));
+  for (const std::size_t i : {2u, 3u, 4u}) EXPECT_EQ(output[i], input[i]) << i;
 }
 
 TEST(CompactionApi, AnothersCompactionItemIsRefused) {

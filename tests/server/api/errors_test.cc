@@ -149,8 +149,8 @@ TEST(Errors, WhatAsksForNothingIsNoUnsupportedField) {
   EXPECT_EQ(reply["usage"]["completion_tokens"], 1);
 }
 
-// The length of token ids is known, that of a text is not.
-TEST(Errors, ALongPromptIsToldWithItsLengthWhereThatIsKnown) {
+// Agents shorten a conversation by as much as it is too long. A text is counted to an end.
+TEST(Errors, ALongPromptIsToldWithItsLength) {
   const std::uint64_t context = errors_fixture().engine().limits().context_tokens;
   const auto told = [&](const Json& prompt) -> std::string {
     return error_of(errors_fixture().post("/v1/completions", {{"prompt", prompt}}), 400)["message"];
@@ -160,6 +160,18 @@ TEST(Errors, ALongPromptIsToldWithItsLengthWhereThatIsKnown) {
               testing::StartsWith(fmt::format("prompt: has {} tokens, {}", context + 7, holds)));
   std::string text;
   for (std::uint64_t i = 0; i <= context; ++i) text += "a b ";
+  const auto count = [](const char* member, const Json& value) {
+    const HttpReply reply = errors_fixture().post("/tokenize", {{member, value}});
+    return Json::parse(reply.body)["count"].get<std::uint64_t>();
+  };
+  EXPECT_THAT(told(text), testing::StartsWith(fmt::format("prompt: has {} tokens, {}",
+                                                          count("prompt", text), holds)));
+  const Json chat = Json::array({{{"role", "user"}, {"content", text}}});
+  const HttpReply refused = errors_fixture().post("/v1/chat/completions", {{"messages", chat}});
+  EXPECT_THAT(error_of(refused, 400)["message"].get<std::string>(),
+              testing::StartsWith(
+                  fmt::format("messages: has {} tokens, {}", count("messages", chat), holds)));
+  for (std::string more = text; text.size() < (1u << 21);) text += more;
   EXPECT_THAT(told(text), testing::StartsWith(fmt::format("prompt: has more than {} tokens, {}",
                                                           context - 1, holds)));
 }
@@ -400,7 +412,9 @@ TEST(Errors, PathsMethodsAndTypesAreChecked) {
                             .path = "/v1/completions",
                             .content_type = "application/x-www-form-urlencoded",
                             .body = "{}"};
-  EXPECT_EQ(errors_fixture().send(form).status, 415);
+  const HttpReply refused = errors_fixture().send(form);
+  EXPECT_EQ(refused.status, 415);
+  EXPECT_THAT(refused.body, HasSubstr("add -H 'Content-Type: application/json'"));
   const HttpRequest with_charset = {.method = "POST",
                                     .path = "/detokenize",
                                     .content_type = "Application/JSON; charset=utf-8",

@@ -86,16 +86,19 @@ TEST_F(TruncationTenants, TheTenantsLimitIsNamedWhereAPromptPassesIt) {
             "of output");
   // Neither is the context named where a prompt passes that, too.
   const std::string words(20'000, 'a');
+  const auto count = [&](const Json& body) {
+    return ask("small-key", "/tokenize", body)["count"].dump();
+  };
   EXPECT_EQ(refused(kCompletionsPath, {{"prompt", words}})["message"],
-            "prompt: has more than 199 tokens, the limit of this tenant is 200 including at least "
-            "one token of output");
+            "prompt: has " + count({{"prompt", words}}) +
+                " tokens, the limit of this tenant is 200 including at least one token of output");
   EXPECT_EQ(refused(kCompletionsPath, {{"prompt", std::vector<int>(5'000, 5)}})["message"],
             "prompt: has 5000 tokens, the limit of this tenant is 200 including at least one token "
             "of output");
-  EXPECT_EQ(
-      refused(kChatApiPath, long_chat_body({{{"role", "user"}, {"content", words}}}))["message"],
-      "messages: has more than 199 tokens, the limit of this tenant is 200 including at "
-      "least one token of output");
+  const Json messages = {{{"role", "user"}, {"content", words}}};
+  EXPECT_EQ(refused(kChatApiPath, long_chat_body(messages))["message"],
+            "messages: has " + count({{"messages", messages}}) +
+                " tokens, the limit of this tenant is 200 including at least one token of output");
   const std::vector<int> fits(190, 5);
   const Json output = refused(kCompletionsPath, {{"prompt", fits}, {"max_tokens", 11}});
   EXPECT_EQ(output["param"], "max_tokens");

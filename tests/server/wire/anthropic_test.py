@@ -53,6 +53,16 @@ class Tools(unittest.TestCase):
         self.assertEqual(call.input, {"city": "Rome"})
         return call
 
+    def test_models_are_listed_in_its_own_words(self):
+        listed, = list(self.client.models.list())
+        self.assertEqual((listed.id, listed.type, listed.display_name), ("scripted_calls", "model", "scripted_calls"))
+        self.assertEqual(self.client.models.retrieve("scripted_calls").created_at, listed.created_at)
+        self.assertGreater(listed.created_at.year, 2025)
+        self.assertFalse(self.client.models.list().has_more)
+        with self.assertRaises(anthropic.NotFoundError):
+            self.client.models.retrieve("other")
+        self.assertEqual(self.server.get("/v1/models")[1]["object"], "list", "OpenAI's to others")
+
     def test_a_tool_that_must_be_used_is_used(self):
         for choice in ({"type": "any"}, {"type": "tool", "name": "get_weather"}):
             reply = self.client.messages.create(**self.body([USER], tool_choice=choice))

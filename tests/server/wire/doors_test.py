@@ -253,6 +253,19 @@ class Http(Doors):
             raw = rest[int(headers.get("Content-Length", 0)):]
         return found
 
+    def test_refusals_say_what_to_do_instead(self):
+        server = self.start()
+        message = server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]})[1]["error"]["message"]
+        self.assertIn("/v1/completions, or start the server with --chat-template FILE", message)
+        for path, meant in (("/completion", "; it is /v1/completions here"), ("/props", "; it is /server_info here"),
+                            ("/generate", "; it is /v1/completions here"), ("/api/embed", "; it is /v1/embeddings here"),
+                            ("/v1/v1/models", "; it is /v1/models here"), ("/chat/completions/", "; it is /v1/chat/completions here"),
+                            ("/api/pull", "pagoda pull NAME does"), ("/nothing/like/it", "there is no such path")):
+            status, reply = server.post(path, {})
+            self.assertEqual(status, 404)
+            told = reply["error"] if path.startswith("/api/") else reply["error"]["message"]
+            self.assertTrue(told.endswith(meant), told)
+
     def test_every_reply_has_an_id(self):
         server = self.start("--request-timeout", "1", "--max-body-bytes", "1KiB",
                             "--max-connections-per-client", "8")

@@ -64,6 +64,16 @@ class LiteLlm(unittest.TestCase):
     def test_a_loop_of_three_calls_as_anthropic(self):
         self.loop("anthropic")
 
+    def test_as_ollama(self):
+        """They name no Content-Type."""
+        for provider in ("ollama", "ollama_chat"):
+            for stream in (False, True):
+                reply = litellm.completion(model=f"{provider}/scripted_calls", api_base=self.server.url,
+                                           messages=[USER], temperature=0, num_retries=0, stream=stream)
+                if stream:
+                    reply = litellm.stream_chunk_builder(list(reply), messages=[USER])
+                self.assertTrue(reply.choices[0].message.content.startswith("Let me ask."), (provider, stream))
+
     def test_streams(self):
         for provider in ("openai", "anthropic"):
             chunks = list(self.chat([USER], provider, stream=True))

@@ -91,6 +91,13 @@ class Log(unittest.TestCase):
             self.assertEqual((gone["status"], gone["finish_reason"]), (499, "cancelled"))
             self.assertTrue(gone["stream"])
 
+    def test_what_the_engine_refuses_names_the_field(self):
+        with served.Served(served.STORIES, "--log-format", "json") as server:
+            reply = server.post("/v1/completions", {**BODY, "kv_policy": "window:100000"})[1]
+            self.assertIn("kv_policy: ", reply["error"]["message"])
+            line = json.loads(lines(server, 1)[0])
+            self.assertEqual((line["status"], line["finish_reason"], line["error"]), (400, "error", "kv_policy"))
+
     def test_text_is_the_default_and_has_no_prompt(self):
         with served.Served(served.STORIES) as server:
             server.post("/v1/completions", BODY)

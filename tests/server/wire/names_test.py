@@ -282,6 +282,20 @@ class Names(Folders):
         for words in (["run", "-p", "x", "-n", "1"], ["inspect", "smollm2"]):
             self.assertEqual(self.pagoda(*words).returncode, 0, words)
 
+    def test_the_name_that_was_typed_is_served(self):
+        served.require_default_model(self)
+        with served.Served("smollm2", "--max-model-len", "256") as server:
+            names = [model["id"] for model in server.get("/v1/models")[1]["data"]]
+            self.assertEqual(names, [os.path.basename(served.DEFAULT_MODEL).removesuffix(".gguf"), "smollm2"])
+            status, reply = server.post("/v1/completions", {"model": "smollm2", "prompt": "a", "max_tokens": 1})
+            self.assertEqual((status, reply["model"]), (200, names[0]))
+            by_name = reply["system_fingerprint"]
+        with served.Served(served.DEFAULT_MODEL, "--max-model-len", "256") as server:
+            names = [model["id"] for model in server.get("/v1/models")[1]["data"]]
+            self.assertEqual(names, [os.path.basename(served.DEFAULT_MODEL).removesuffix(".gguf")], "a file is no name")
+            reply = server.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]
+            self.assertEqual(reply["system_fingerprint"], by_name, "KV is kept under the same name")
+
     def test_a_bundled_model_answers_where_none_is_named_and_says_so(self):
         self.environment["PAGODA_STAND_IN_MODEL"] = served.STORIES
         told = self.pagoda("run", "-p", "Once upon a time", "-n", "4", "--temp", "0")

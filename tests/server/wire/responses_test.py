@@ -113,6 +113,16 @@ class Responses(unittest.TestCase):
             model="scripted_calls", input=[USER], temperature=0, text_format=Weather)
         self.assertIn(reply.output_parsed.sky, ["grey", "blue"])
 
+    def test_a_compaction_comes_in_items(self):
+        for messages, kinds in (([USER], ["message"]),
+                                ([USER, {"role": "assistant", "content": "21"}] * 6 + [USER], None)):
+            reply = self.client.responses.compact(model="scripted_calls", input=messages)
+            told = [item.type for item in reply.output]
+            self.assertEqual(told, kinds or ["compaction"] + ["message"] * (len(told) - 1))
+            for item in reply.output[len(told) - 1:]:
+                self.assertRegex(item.id, "^msg_")
+                self.assertEqual((item.content[0].type, item.content[0].text), ("input_text", USER["content"]))
+
     def test_errors_are_those_the_client_knows(self):
         image = {"type": "input_image", "image_url": "data:", "detail": "auto"}
         cases = [

@@ -107,10 +107,23 @@ class Disk(Tiers):
             self.assertEqual(details["cached_tokens_by_tier"], {"memory": 0, "disk": WHOLE})
             pages = metric(server, "pagoda:tier_pages_read_total", tier="disk")
             self.assertEqual(pages, WHOLE / BLOCK)
+            self.explain_says_what_usage_says(server)
             # It is in memory now.
             third, details = ask(server)
             self.assertEqual(third, first)
             self.assertEqual(details["cached_tokens_by_tier"]["disk"], 0)
+
+    def explain_says_what_usage_says(self, server):
+        for gives in ("disk", "memory"):
+            if gives == "disk":
+                server.post("/reset_prefix_cache", {})
+            status, reply = server.post("/v1/completions", {
+                "prompt": PROMPT, "max_tokens": 1, "temperature": 0, "cache_explain": True})
+            self.assertEqual(status, 200)
+            by_tier = reply["usage"]["prompt_tokens_details"]["cached_tokens_by_tier"]
+            told = reply["cache_explain"]["matched_by_tier"]
+            self.assertEqual((told["memory"], told["tier"]), (by_tier["memory"], by_tier["disk"]))
+            self.assertGreater(by_tier[gives], 0)
 
     def test_the_last_line_counts_what_tiers_gave(self):
         with self.disk() as server:

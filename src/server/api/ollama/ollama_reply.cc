@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "server/access/digest.h"
 #include "server/api/answer_items.h"
 
 namespace pagoda::server::ollama {
@@ -140,9 +141,30 @@ class OllamaWriter : public ReplyWriter, private AnswerItemSink {
   Words words_;  // that are still to be sent
 };
 
-Json details_json() {
-  return {{"parent_model", ""},        {"format", "gguf"},     {"family", ""},
-          {"families", Json::array()}, {"parameter_size", ""}, {"quantization_level", ""}};
+// A member of /server_info's "weights"; nothing where the server did not say it.
+Json weights_fact(const ServedModel& model, const char* name, Json otherwise) {
+  const auto weights = model.facts.find("weights");
+  if (weights == model.facts.end() || !weights->is_object()) return otherwise;
+  return weights->value(name, std::move(otherwise));
+}
+
+// "135M", "7.2B": as Ollama shows it.
+std::string parameters_text(std::uint64_t count) {
+  const auto number = static_cast<double>(count);
+  if (count >= 1'000'000'000) return fmt::format("{:.1f}B", number * 1e-9);
+  if (count >= 1'000'000) return fmt::format("{:.0f}M", number * 1e-6);
+  return count == 0 ? "" : fmt::format("{:.0f}K", number * 1e-3);
+}
+
+Json details_json(const ServedModel& model) {
+  const Json family = weights_fact(model, "architecture", "");
+  const auto parameters = weights_fact(model, "parameters", 0).get<std::uint64_t>();
+  return {{"parent_model", ""},
+          {"format", weights_fact(model, "format", "gguf")},
+          {"family", family},
+          {"families", family == "" ? Json::array() : Json::array({family})},
+          {"parameter_size", parameters_text(parameters)},
+          {"quantization_level", weights_fact(model, "type", "")}};
 }
 
 }  // namespace
@@ -179,9 +201,9 @@ Json list_tags(const ServedModel& model) {
     models.push_back({{"name", name},
                       {"model", name},
                       {"modified_at", time_text(model.created_s)},
-                      {"size", 0},
-                      {"digest", model.fingerprint},
-                      {"details", details_json()}});
+                      {"size", weights_fact(model, "bytes", 0)},
+                      {"digest", to_hex(sha256(model.fingerprint))},
+                      {"details", details_json(model)}});
   }
   return {{"models", std::move(models)}};
 }
@@ -190,9 +212,15 @@ Json show_model(const ServedModel& model) {
   Json capabilities = Json::array({"completion"});
   if (model.form && model.form->found.form.calls) capabilities.push_back("tools");
   if (model.form && model.form->found.form.reasoning) capabilities.push_back("thinking");
-  return {{"details", details_json()},
-          {"model_info",
-           {{"general.architecture", "pagoda"}, {"pagoda.context_length", model.context_tokens()}}},
+  Json info = Json::object();
+  const std::string architecture = weights_fact(model, "architecture", "").get<std::string>();
+  info["general.architecture"] = architecture;
+  const Json parameters = weights_fact(model, "parameters", nullptr);
+  if (!parameters.is_null()) info["general.parameter_count"] = parameters;
+  // Clients look for it under the architecture's name.
+  info[architecture + ".context_length"] = model.context_tokens();
+  return {{"details", details_json(model)},
+          {"model_info", std::move(info)},
           {"capabilities", std::move(capabilities)},
           {"modified_at", time_text(model.created_s)}};
 }

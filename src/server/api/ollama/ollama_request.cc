@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "server/api/completion_fields.h"
 #include "server/api/message_fields.h"
 #include "server/api_error.h"
 #include "server/fields.h"
@@ -15,19 +17,45 @@
 namespace pagoda::server::ollama {
 namespace {
 
+constexpr std::string_view kOptionPrefix = "options.";
+constexpr std::string_view kRepeatPenalty = "options.repeat_penalty";
+
 // Chats name them alike, without what stands before the point.
-constexpr std::array<std::string_view, 12> kOptions = {"options.temperature",
-                                                       "options.top_k",
-                                                       "options.top_p",
-                                                       "options.min_p",
-                                                       "options.seed",
-                                                       "options.presence_penalty",
-                                                       "options.frequency_penalty",
-                                                       "options.repeat_penalty",
-                                                       "options.typical_p",
-                                                       "options.tfs_z",
-                                                       "options.mirostat",
-                                                       "options.stop"};
+constexpr auto kOptions = std::to_array<std::string_view>({
+    "options.temperature",
+    "options.top_k",
+    "options.top_p",
+    "options.min_p",
+    "options.seed",
+    "options.presence_penalty",
+    "options.frequency_penalty",
+    "options.typical_p",
+    "options.tfs_z",
+    "options.mirostat",
+    "options.stop",
+});
+
+// Others that are read, or that say how Ollama runs a model and change no answer.
+constexpr auto kOtherOptions = std::to_array<std::string_view>({
+    "f16_kv",
+    "low_vram",
+    "main_gpu",
+    "mirostat_eta",
+    "mirostat_tau",
+    "num_batch",
+    "num_ctx",
+    "num_gpu",
+    "num_keep",
+    "num_predict",
+    "num_thread",
+    "numa",
+    "penalize_newline",
+    "repeat_last_n",
+    "repeat_penalty",
+    "use_mlock",
+    "use_mmap",
+    "vocab_only",
+});
 
 constexpr auto kOllamaFields = std::to_array<std::string_view>({
     "context",
@@ -50,6 +78,31 @@ constexpr auto kOllamaFields = std::to_array<std::string_view>({
     "truncate",
 });
 
+// The penalty is that of chats, which is over the whole prompt and answer: so is Ollama's where
+// `repeat_last_n` is -1. A shorter span is named in the log. With 0 there is no penalty.
+void take_repeat_penalty(const Fields& fields, TranslatedChat& chat) {
+  const auto span = fields.integer("repeat_last_n", -1, INT32_MAX);
+  const auto penalty = fields.number("repeat_penalty", -1e9, 1e9);
+  if (!penalty || *penalty == 1 || span == 0) return;
+  chat.write("repetition_penalty", kRepeatPenalty, *penalty);
+  if (span.value_or(-1) > 0) chat.ignored.emplace_back("options.repeat_last_n");
+}
+
+// Misspelt options, and those that chats alone have, would be silent.
+void note_unknown_options(const Json& options, TranslatedChat& chat) {
+  for (const auto& [name, value] : options.items()) {
+    const auto is_named = [&](std::string_view path) {
+      return path.substr(kOptionPrefix.size()) == name;
+    };
+    const bool is_known =
+        std::any_of(kOptions.begin(), kOptions.end(), is_named) ||
+        std::find(kOtherOptions.begin(), kOtherOptions.end(), name) != kOtherOptions.end();
+    if (is_known || value.is_null() || !is_plain_name(name)) continue;
+    if (chat.ignored.size() == kIgnoredNamesMax) return;
+    chat.ignored.push_back(fmt::format("{}{}", kOptionPrefix, name));
+  }
+}
+
 void take_options(Json& body, TranslatedChat& chat) {
   const Json* const options = Fields(body).object("options");
   if (options == nullptr) return;
@@ -60,9 +113,11 @@ void take_options(Json& body, TranslatedChat& chat) {
   const std::int64_t asked = chat.takes_what_fits ? INT32_MAX : tokens.value_or(0);
   if (asked > 0) chat.tokens_max = static_cast<std::uint32_t>(asked);
   if (tokens) chat.names.push_back({"max_tokens", "options.num_predict"});
+  take_repeat_penalty(fields, chat);
+  note_unknown_options(*options, chat);
   Json& given = body["options"];
   for (const std::string_view path : kOptions) {
-    const std::string_view name = path.substr(std::string_view("options.").size());
+    const std::string_view name = path.substr(kOptionPrefix.size());
     if (fields.find(name) != nullptr) chat.write(name, path, std::move(given[std::string(name)]));
   }
 }

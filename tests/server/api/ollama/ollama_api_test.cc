@@ -81,7 +81,11 @@ constexpr BadBody kBadOllama[] = {
     {R"({"messages": [{"role": "tool", "content": "a"}]})", "messages[0]: "},
     {R"({"options": {"temperature": -1}})", "options.temperature: "},
     {R"({"options": {"num_predict": "8"}})", "options.num_predict: "},
-    {R"({"options": {"repeat_penalty": 1.1}})", "options.repeat_penalty: "},
+    {R"({"options": {"repeat_penalty": -1.1}})", "options.repeat_penalty is "},
+    {R"({"options": {"repeat_penalty": "1.1"}})", "options.repeat_penalty: "},
+    {R"({"options": {"repeat_penalty": 1.1}, "repetition_penalty": 1.2})",
+     "options.repeat_penalty: and repetition_penalty exclude"},
+    {R"({"options": {"repeat_last_n": -2}})", "options.repeat_last_n: "},
     {R"({"options": {"mirostat": 2}})", "options.mirostat: "},
     {R"({"options": {"tfs_z": 0.5}})", "options.tfs_z: "},
     {R"({"options": {"stop": 7}})", "options.stop: "},
@@ -145,9 +149,81 @@ TEST(Ollama, AnswersAreThoseOfTheSameChat) {
   EXPECT_EQ(lines.back()["eval_count"], 8);
 }
 
+// Ollama's penalty is over the last `repeat_last_n` tokens, that of chats over all: both multiply
+// or divide a logit once, however often its token came.
+TEST(Ollama, ItsRepeatPenaltyIsTheRepetitionPenalty) {
+  const auto options = [](Json options) {
+    return ollama::chat_of_chat({{"messages", Json::array()}, {"options", std::move(options)}});
+  };
+  using Names = std::vector<std::string>;
+  const TranslatedChat alone = options({{"repeat_penalty", 1.3}});
+  EXPECT_EQ(alone.body["repetition_penalty"], 1.3);
+  EXPECT_EQ(alone.ignored, Names());
+  EXPECT_EQ(options({{"repeat_penalty", 1.3}, {"repeat_last_n", -1}}).ignored, Names()) << "all";
+  const TranslatedChat last = options({{"repeat_penalty", 1.3}, {"repeat_last_n", 64}});
+  EXPECT_EQ(last.body["repetition_penalty"], 1.3);
+  EXPECT_EQ(last.ignored, Names{"options.repeat_last_n"});
+  const TranslatedChat none = options({{"repeat_penalty", 1.3}, {"repeat_last_n", 0}});
+  EXPECT_FALSE(none.body.contains("repetition_penalty"));
+  StoryFixture fixture;
+  const Json chat = fixture.ask(
+      "/v1/chat/completions", {{"max_tokens", 8},
+                               {"temperature", 0},
+                               {"repetition_penalty", 1.9},
+                               {"messages", {{{"role", "user"}, {"content", "Tell me of Tom."}}}}});
+  Json body = ollama_question();
+  const Json plain = fixture.ask("/api/chat", body)["message"]["content"];
+  body["options"]["repeat_penalty"] = 1.9;
+  const Json penalised = fixture.ask("/api/chat", body)["message"]["content"];
+  EXPECT_EQ(penalised, chat["choices"][0]["message"]["content"]);
+  EXPECT_NE(penalised, plain);
+}
+
+// curl -d says that a body is a form, and clients of Ollama's often say nothing. A browser sends
+// either for a page of any origin without asking first.
+TEST(Ollama, TakesWhatIsNotSaidToBeJsonButNotFromPages) {
+  StoryFixture fixture;
+  for (const char* const type : {"", "application/x-www-form-urlencoded", "text/plain;a=b"}) {
+    for (const char* const path : {"/api/chat", "/api/generate", "/api/show"}) {
+      HttpRequest request = {.method = "POST",
+                             .path = path,
+                             .content_type = type,
+                             .body = R"({"model": "stories"})",
+                             .host = "localhost"};
+      EXPECT_EQ(fixture.send(request).status, 200) << path << type;
+      request.origin = "http://localhost";
+      EXPECT_EQ(fixture.send(request).status, 415) << "the server's own page";
+      request.origin = "null";
+      EXPECT_EQ(fixture.send(request).status, 403) << "another's page";
+    }
+    const HttpRequest chat = {
+        .method = "POST", .path = "/v1/chat/completions", .content_type = type, .body = "{}"};
+    EXPECT_EQ(fixture.send(chat).status, 415) << type;
+  }
+  for (const char* const type : {"multipart/form-data", "application/xml", "text/plaintext"}) {
+    const HttpRequest other = {
+        .method = "POST", .path = "/api/show", .content_type = type, .body = "{}"};
+    EXPECT_EQ(fixture.send(other).status, 415) << type;
+  }
+}
+
+TEST(OllamaRequest, OptionsThatNobodyKnowsAreNamedForTheLog) {
+  const Json options = Json::parse(R"({"num_ctx": 4096, "num_gpu": 1, "mirostat_eta": 0.1,
+    "numa": false, "foo": 1, "repetition_penalty": 1.1, "not a name": 2, "bar": null})");
+  const TranslatedChat chat =
+      ollama::chat_of_chat({{"messages", Json::array()}, {"options", options}});
+  EXPECT_EQ(chat.ignored, (std::vector<std::string>{"options.foo", "options.repetition_penalty"}));
+  Json many = Json::object();
+  for (int i = 0; i < 20; ++i) many["field_" + std::to_string(i)] = i;
+  EXPECT_EQ(ollama::chat_of_generate({{"prompt", "a"}, {"options", many}}).ignored.size(), 8u);
+}
+
 TEST(Ollama, ModelsAreListedAndShown) {
   StoryFixture fixture;
-  EXPECT_EQ(Json::parse(fixture.get("/api/tags").body)["models"][0]["name"], "stories:latest");
+  const Json listed = Json::parse(fixture.get("/api/tags").body)["models"][0];
+  EXPECT_EQ(listed["name"], "stories:latest");
+  EXPECT_EQ(listed["digest"], "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+      << "the SHA-256 of the fixture's fingerprint, as sha256sum prints it";
   for (const char* const field : {"model", "name"}) {
     for (const char* const name : {"stories", "stories:latest", "alias:latest"}) {
       EXPECT_EQ(fixture.ask("/api/show", {{field, name}})["capabilities"][0], "completion") << name;
