@@ -53,7 +53,7 @@ TEST(SchemaErrorTest, WhatAGrammarCannotSayIsRefused) {
         "/pattern: is too large together with"},
        // No character fits, or sixty groups: neither is walked a billion times.
        {R"({"type":"string","pattern":"^(?:[^\\s\\S]b)*$","minLength":1000000000})",
-        "a pattern together with minLength or maxLength is too large: its characters times"},
+        "nothing matches"},
        {R"({"type":"string","pattern":"^((((a*b*)c)d)e)$","maxLength":40000000})",
         "/pattern: is too large together with"},
        {R"({"type":"number","multipleOf":0.1234567})", "multipleOf"},
