@@ -39,6 +39,8 @@ REDIS = [
     b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
     b"$999999999\r\nx",
     b"*2147483647\r\n",
+    b"$5\r\n\n\n$-TRYAGAINM",
+    b"$5\r\nhelloXX+OK\r\n",
 ]
 MEMCACHED = [
     b"HD\r\nEN\r\nMN\r\nNF\r\nNS\r\n",

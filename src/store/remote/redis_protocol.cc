@@ -272,9 +272,15 @@ Result<std::optional<Reply>> RedisProtocol::parse() {
                            : fmt::format("redis: {}", reader_->errstr)};
     }
     if (found != nullptr) {
+      const std::unique_ptr<Reply> reply(static_cast<Reply*>(found));
+      // hiredis skips what stands where the end of a string's line must be.
+      const bool ends_here = line_ended || line_end != std::string_view::npos;
+      if (!ends_here || reader_->len != reader_->pos) {
+        return Error{ErrorCode::kCorrupt, "redis sends a value that is longer than it says"};
+      }
       parsing_ = after_cr_ = false;
       list_bytes_ = 0;
-      return std::optional(std::move(*std::unique_ptr<Reply>(static_cast<Reply*>(found))));
+      return std::optional(std::move(*reply));
     }
     if (reader_->len - reader_->pos > value_bytes_max_ + kPieceBytes) {
       return Error{ErrorCode::kOutOfRange,

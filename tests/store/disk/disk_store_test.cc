@@ -106,7 +106,9 @@ TEST_P(DiskStoreWays, NoLookupIsLostWhileTheIndexComes) {
     for (std::optional<std::size_t> found; !found;) {
       const kv::StoreTicket ticket = fixture.next_ticket();
       found = fixture.store().find(ticket, std::span(&key, 1));
-      if (!found) waiting.push_back(ticket);
+      if (found) break;
+      waiting.push_back(ticket);
+      std::this_thread::yield();  // whoever loads the index needs the store's lock
     }
     for (const kv::StoreTicket ticket : waiting) {
       ASSERT_EQ(fixture.report_of(ticket).keys_found, 1u) << "round " << round;
