@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "skip_reasons.h"
 #include "store/disk/slot_io.h"
