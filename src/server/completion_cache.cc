@@ -136,8 +136,7 @@ Json Completion::explained() const {
     } else if (why && !request_.engine.explain_only) {
       Json ranges = cached_ranges_json(why->prompt_tokens, submitted_[i].cached_tokens,
                                        submitted_[i].load, model_.tiers);
-      // When the match was made, the pages of tiers were in memory already.
-      told["matched_by_tier"] = matched_by_tier_json(ranges, why->stops_at());
+      told["matched_by_tier"] = matched_by_tier_json(ranges, why->stops_at());  // loaded before it
       told["cached_ranges"] = std::move(ranges);
     }
     all.push_back(std::move(told));

@@ -142,7 +142,7 @@ std::shared_ptr<const SplitState> CharacterRuns::split(Automaton& automaton,
     made->runs.push_back(std::move(run));
   }
   if (!made->runs.empty()) made->rest = automaton.state_of(others);
-  // What commits is judged together with all that is beside it.
+  // Nodes that commit are judged together with all that is beside them.
   if (automaton.has_commits() && !made->runs.empty()) {
     CharacterRun& run = made->runs.front();
     ByteSet beside;

@@ -132,7 +132,7 @@ class PatternReader {
     std::vector<GrammarNodeId> branches = {all.node};
     while (cursor_.take('|')) {
       ASSIGN_OR_RETURN(const Pattern branch, read_sequence(depth));
-      // What has no text has no length.
+      // A branch without texts has no length.
       if (branch.node == tree_.never()) continue;
       if (branches.back() == tree_.never()) {
         all = branch;
