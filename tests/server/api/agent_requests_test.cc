@@ -255,7 +255,7 @@ TEST(AgentRequests, APathOfAnotherServerIsAnsweredWithOurs) {
   for (const std::string path : {"/nothing", "/v2/completions", "/v1"}) {
     EXPECT_THAT(told(path), testing::HasSubstr(path + ": there is no such path\"")) << path;
   }
-  EXPECT_THAT(told("/" + std::string(5000, 'a')), testing::Not(testing::HasSubstr("here")));
+  EXPECT_THAT(told("/" + std::string(5000, 'a')), testing::Not(testing::HasSubstr("; it is")));
 }
 
 TEST(AgentRequests, FieldsThatNothingAnswersAreNamedOrRefused) {
