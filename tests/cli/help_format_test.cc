@@ -61,7 +61,7 @@ TEST(HelpFormat, NoLineOfAnyHelpIsLongerThanTheScreenExceptExamples) {
 TEST(HelpFormat, SpeaksOfFlagsAndNotOfTheParser) {
   const std::string help = run_captured({"serve", "--help"}).out;
   for (const char* const part : {"--kv-curve, --no-kv-curve ", "-m, --model TEXT", "as --model",
-                                 "-c, --max-model-len 1..2^30", "--model is PAGODA_MODEL.\n"}) {
+                                 "-c, --max-model-len 0..2^30", "--model is PAGODA_MODEL.\n"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
   for (const char* const part : {"(Env:", "{false}", "Excludes:", "TEXT TEXT", "\n\n\n"}) {

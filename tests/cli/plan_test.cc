@@ -16,6 +16,7 @@
 #include "default_model.h"
 #include "engine/backends/cpu_backend.h"
 #include "kernels/select.h"
+#include "model/kv_groups.h"
 #include "test_data.h"
 
 namespace pagoda::cli {
@@ -160,8 +161,9 @@ void expect_the_line_to_hold(const std::string& path, std::uint64_t kv_bytes,
       plan_json({"--model", path, "--memory", std::to_string(weights + kv_bytes) + "B", "--context",
                  "1000000", "--kv", "fp32"});
   // Pages of layers with windows are cut in groups that the plan's sum does not know.
-  for (const nlohmann::json& layers : json["layer_groups"]) {
-    if (layers.value("window", 0) > 0) return;
+  const kv::memory::CacheGroupPlan plan = model::plan_kv_groups(model->config(), set, {}, 16);
+  for (const kv::memory::AttentionSpec& group : plan.groups) {
+    if (group.window > 0) return;
   }
   ASSERT_FALSE(json["fits"]) << path;
   engine::BackendOptions options;
