@@ -309,12 +309,14 @@ class RawClient {
   void say(const std::string& bytes) const {
     (void)::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Returns what comes until the other end closes; `closed` says whether it did in time.
-  std::string hear(bool& closed, int timeout_ms = 10'000) const {
+  // Returns what comes until the other end closes, or `enough` bytes are there; `closed` says
+  // whether it did in time.
+  std::string hear(bool& closed, int timeout_ms = 10'000,
+                   std::size_t enough = std::string::npos) const {
     std::string heard;
     char room[4096];
     closed = false;
-    for (;;) {
+    while (heard.size() < enough) {
       pollfd watched = {descriptor_, POLLIN, 0};
       if (::poll(&watched, 1, timeout_ms) != 1) return heard;
       const ssize_t bytes = ::recv(descriptor_, room, sizeof room, 0);
@@ -322,6 +324,7 @@ class RawClient {
       if (closed) return heard;
       heard.append(room, static_cast<std::size_t>(bytes));
     }
+    return heard;
   }
 
  private:
