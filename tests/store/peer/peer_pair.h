@@ -39,7 +39,7 @@ inline SecretKey peer_key(int number = 1) {
 // Pages by number, as page_samples.h makes them.
 class PagesToLease final : public kv::PageLessor {
  public:
-  std::size_t pages_max = 1000;  // leased at a time
+  std::atomic<std::size_t> pages_max{1000};  // leased at a time
   std::atomic<bool> holds_answers{false};
 
   void add(std::uint32_t number, kv::OwnerTag owner = {}) {
