@@ -71,8 +71,7 @@ void PeerLoop::run() {
     if (is_stopping_) break;
     move_links();
     expire();
-    launch_reads();
-    move_links();
+    launch_reads();  // nothing that comes after it may make room for more: wait() would not know
     forget_idle_links();
     show();
     mailbox_.notify_if_due();
